@@ -1,0 +1,116 @@
+//! Environments: the [`Env`] trait, the [`Task`] that makes and measures them, and the registry by name.
+//!
+//! To add an environment, write a settings struct that implements [`Task`] and a type that implements [`Env`], and
+//! register it: `docs/environments.md` walks through one.
+
+mod registry;
+
+pub mod maze;
+
+pub use registry::Registry;
+
+use crate::error::Result;
+use crate::plot::Figure;
+
+/// Sizes, bounds and names of an environment. Fixed for its lifetime.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Length of an observation.
+    pub observation: usize,
+    /// Least value of each action coordinate.
+    pub action_low: Vec<f64>,
+    /// Largest value of each action coordinate.
+    pub action_high: Vec<f64>,
+    /// Steps after which an episode is truncated.
+    pub horizon: usize,
+    /// Whether an episode can end by itself, before the horizon (a fall, say).
+    pub can_terminate: bool,
+    /// Names of the signals of [`Env::signals`], e.g. `x`, `y`, `velocity`.
+    pub signals: Vec<&'static str>,
+}
+
+impl Spec {
+    /// Number of action coordinates.
+    pub fn action(&self) -> usize {
+        self.action_low.len()
+    }
+}
+
+/// What one step returned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// The task's reward.
+    pub reward: f64,
+    /// The episode ended by itself: the state after it has no value.
+    pub terminated: bool,
+    /// The episode was cut off by its time limit: the state after it would have gone on.
+    pub truncated: bool,
+}
+
+/// One simulated world.
+///
+/// Everything after `reset(seed)` must be a function of the seed and the actions alone: a resumed run rebuilds the
+/// episode it was in by repeating its actions, and refuses to go on where that gives another observation.
+pub trait Env: Send {
+    /// Sizes, bounds and names.
+    fn spec(&self) -> &Spec;
+
+    /// Starts an episode and writes its first observation.
+    fn reset(&mut self, seed: u64, observation: &mut [f64]);
+
+    /// Takes one step and writes the next observation. `action` lies within the bounds of the spec.
+    fn step(&mut self, action: &[f64], observation: &mut [f64]) -> Step;
+
+    /// Writes the named signals of the present state (for metrics and plots, never seen by a policy).
+    fn signals(&self, signals: &mut [f64]);
+}
+
+/// One recorded episode of one policy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Episode {
+    /// Reward of each of its T steps.
+    pub rewards: Vec<f64>,
+    /// Signals of its T+1 states, row after row.
+    pub signals: Vec<f64>,
+    /// Whether it ended by itself.
+    pub terminated: bool,
+}
+
+impl Episode {
+    /// Sum of the rewards.
+    pub fn total(&self) -> f64 {
+        self.rewards.iter().sum()
+    }
+
+    /// Signal number `index` of each of the T+1 states; `width` is the number of signals.
+    pub fn signal(&self, index: usize, width: usize) -> impl Iterator<Item = f64> + '_ {
+        self.signals.iter().skip(index).step_by(width).copied()
+    }
+}
+
+/// A named number of an evaluation.
+pub type Measure = (&'static str, f64);
+
+/// A task: the settings of an environment, which can make copies of it and say how episodes are to be judged.
+pub trait Task: Send + Sync {
+    /// Refuses impossible settings with a sentence that names the key (as in `env.horizon`) and the cure.
+    fn validate(&self) -> Result<()>;
+
+    /// Makes one environment. Called once per policy.
+    fn make(&self) -> Result<Box<dyn Env>>;
+
+    /// What `stein eval` prints of one policy, besides its return.
+    fn measure(&self, _episodes: &[Episode]) -> Vec<Measure> {
+        Vec::new()
+    }
+
+    /// What `stein eval` prints of the ensemble: `policies[i]` are the episodes of policy i.
+    fn measure_ensemble(&self, _policies: &[Vec<Episode>]) -> Vec<Measure> {
+        Vec::new()
+    }
+
+    /// Pictures of these episodes, by file name without extension. `stein plot` draws them.
+    fn figures(&self, _policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,14 @@
+//! Ensembles of policies that all earn high return and all behave differently.
+//!
+//! The tree of modules is the table of contents of "Harnessing Distribution Ratio Estimators for Learning Agents with
+//! Quality and Diversity" (Gangwani, Peng, Zhou, CoRL 2020); `docs/layout.md` is a map of it.
+#![warn(missing_docs)]
+
+pub mod env;
+pub mod error;
+pub mod nn;
+pub mod plot;
+pub mod rng;
+pub mod run;
+
+pub use error::{Error, Result};

@@ -1,0 +1,6 @@
+//! What every run needs: settings, checkpoints, metrics, observers.
+
+pub mod atomic;
+pub mod checkpoint;
+pub mod metrics;
+pub mod tensorboard;
