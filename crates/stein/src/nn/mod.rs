@@ -1,1 +1,54 @@
-//! Stacked networks.
+//! Stacked networks: many tanh networks of one shape, with explicit gradients. No automatic differentiation: a loss
+//! hands back d(loss)/d(output), and [`mlp::backward`] does the rest.
+
+pub mod adam;
+pub mod init;
+pub mod mlp;
+pub mod normalizer;
+pub mod peak;
+pub mod penalty;
+pub mod pool;
+pub mod product;
+pub mod real;
+pub mod stack;
+
+pub use adam::{Adam, AdamConfig, clip_norm};
+pub use mlp::{Scratch, Shape, backward, forward};
+pub use normalizer::Normalizer;
+pub use pool::Pool;
+pub use real::Real;
+pub use stack::Stack;
+
+#[cfg(test)]
+pub(crate) mod test {
+    use crate::rng::{Purpose, stream};
+    use rand::RngExt;
+
+    /// `len` numbers, uniform in ±scale.
+    pub fn random_vector(seed: u64, len: usize, scale: f64) -> Vec<f64> {
+        let mut random = stream(seed, Purpose::PolicyInit, 99, 0);
+        (0..len).map(|_| random.random_range(-scale..scale)).collect()
+    }
+
+    /// Asserts that `gradient` is that of `loss` at `at`: every coordinate of up to 400, a spread of them beyond.
+    pub fn central_difference(at: &[f64], gradient: &[f64], tolerance: f64, loss: impl Fn(&[f64]) -> f64) {
+        assert_eq!(at.len(), gradient.len());
+        let step = at.len().div_ceil(400);
+        let mut at = at.to_vec();
+        for index in (0..at.len()).step_by(step) {
+            let (value, h) = (at[index], 1e-5);
+            at[index] = value + h;
+            let above = loss(&at);
+            at[index] = value - h;
+            let below = loss(&at);
+            at[index] = value;
+            let numeric = (above - below) / (2.0 * h);
+            let error = (numeric - gradient[index]).abs() / (1.0 + numeric.abs());
+            assert!(
+                error < tolerance,
+                "coordinate {index}: numeric {numeric}, written {}",
+                gradient[index]
+            );
+        }
+    }
+}
