@@ -1,0 +1,89 @@
+//! Methods: what turns the rollouts of an ensemble into the directions its policies move in.
+//!
+//! A method says, each iteration, how task gradients are mixed and which further rewards each policy follows: its
+//! [`Guidance`]. The update itself ([`crate::update`]) is the same for all of them.
+
+mod ppo;
+
+pub use ppo::IndependentPpo;
+
+use crate::error::{Error, Result};
+use crate::policy::{Ensemble, Rollout};
+use crate::run::checkpoint::Checkpoint;
+use crate::run::config::Config;
+
+/// How the policies are to move in one iteration.
+///
+/// ```text
+/// Δθ_i = Σ_j task_ij·g_j + Σ_s streams_is·∇(clipped surrogate of stream s)
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guidance {
+    /// Weight of policy j's task gradient in the step of policy i: `[n][n]`.
+    pub task: Vec<f32>,
+    /// Weight of each further stream in the step of policy i: `[n][streams]`.
+    pub streams: Vec<f32>,
+    /// Rewards of the further streams: `[n][streams]` of one reward a step each.
+    pub rewards: Vec<Vec<f32>>,
+    /// Whether advantages are standardised.
+    pub standardised: bool,
+}
+
+impl Guidance {
+    /// Every policy follows its own task gradient and nothing else.
+    pub fn independent(n: usize) -> Self {
+        let mut task = vec![0.0; n * n];
+        for i in 0..n {
+            task[i * n + i] = 1.0;
+        }
+        Guidance {
+            task,
+            streams: Vec::new(),
+            rewards: Vec::new(),
+            standardised: true,
+        }
+    }
+}
+
+/// A way of training an ensemble.
+pub trait Method: Send {
+    /// Reward streams besides the task's, for each policy.
+    fn streams(&self) -> usize {
+        0
+    }
+
+    /// Learns from the rollouts of an iteration and says how the policies are to move.
+    fn guide(&mut self, ensemble: &Ensemble, rollouts: &[Rollout], iteration: usize) -> Result<Guidance>;
+
+    /// Names of the method's own metrics.
+    fn metric_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Values of its metrics in the last iteration, in the order of their names.
+    fn metrics(&self) -> Vec<f64> {
+        Vec::new()
+    }
+
+    /// Adds all state to a checkpoint.
+    fn save(&self, _checkpoint: &mut Checkpoint) {}
+
+    /// Takes all state from a checkpoint.
+    fn restore(&mut self, _checkpoint: &mut Checkpoint) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Names of the methods.
+pub const METHODS: &[&str] = &["ppo"];
+
+/// Makes the method that the settings name.
+pub fn build(config: &Config) -> Result<Box<dyn Method>> {
+    match config.method.as_str() {
+        "ppo" => Ok(Box::new(IndependentPpo { n: config.ensemble })),
+        other => Err(Error::input(format!(
+            "there is no method \"{other}\"; set method to one of: {}",
+            METHODS.join(", ")
+        ))),
+    }
+}

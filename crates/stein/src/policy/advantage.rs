@@ -1,0 +1,90 @@
+//! Generalised advantage estimation, with termination and truncation apart.
+//!
+//! ```text
+//! δ_t = r_t + γ·V(s'_t)·[not terminated] - V(s_t)
+//! A_t = δ_t + γ·λ·[episode goes on]·A_{t+1},      return target R_t = A_t + V(s_t)
+//! ```
+//!
+//! After a true termination the next state has no value; a time limit and the end of the rollout bootstrap from the
+//! last observation. Reference: Schulman et al. 2016.
+
+use super::rollout::Rollout;
+
+/// Advantages of one reward stream over one rollout. `values` has one entry for each observation row of the rollout.
+pub fn advantages(rollout: &Rollout, rewards: &[f32], values: &[f32], gamma: f32, lambda: f32, out: &mut [f32]) {
+    let mut after = 0.0;
+    for t in (0..rollout.steps()).rev() {
+        let next = if rollout.terminated[t] { 0.0 } else { values[rollout.next[t] as usize] };
+        let delta = rewards[t] + gamma * next - values[t];
+        let carried = if rollout.ended[t] { 0.0 } else { gamma * lambda * after };
+        after = delta + carried;
+        out[t] = after;
+    }
+}
+
+/// Standardises to mean 0 and deviation 1; a stream without spread (deviation < 1e-6·(1 + |mean|)) becomes 0, not noise.
+pub fn standardise(values: &mut [f32]) {
+    let count = values.len() as f64;
+    let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
+    let variance = values.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
+    let deviation = variance.sqrt();
+    if deviation < 1e-6 * (1.0 + mean.abs()) {
+        values.fill(0.0);
+    } else {
+        values.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) / deviation) as f32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four steps: 0,1 end by termination, 2 is cut by the time limit, 3 by the end of the rollout.
+    fn rollout() -> Rollout {
+        Rollout {
+            next: vec![1, 4, 5, 6],
+            terminated: vec![false, true, false, false],
+            ended: vec![false, true, true, true],
+            rewards: vec![1.0, 2.0, 3.0, 4.0],
+            ..Rollout::default()
+        }
+    }
+
+    #[test]
+    fn termination_has_no_value_and_truncation_bootstraps() {
+        let rollout = rollout();
+        let values = [10.0, 20.0, 30.0, 40.0, 1000.0, 60.0, 70.0];
+        let (gamma, lambda) = (0.9f32, 0.5f32);
+        let mut out = [0.0; 4];
+        advantages(&rollout, &rollout.rewards, &values, gamma, lambda, &mut out);
+        let a1 = 2.0 - 20.0;
+        let a0 = 1.0 + 0.9 * 20.0 - 10.0 + 0.45 * a1;
+        let expected = [a0, a1, 3.0 + 0.9 * 60.0 - 30.0, 4.0 + 0.9 * 70.0 - 40.0];
+        for (out, expected) in out.iter().zip(expected) {
+            assert!((out - expected).abs() < 1e-4, "{out} {expected}");
+        }
+    }
+
+    #[test]
+    fn lambda_one_gives_the_discounted_return() {
+        let rollout = Rollout {
+            next: vec![1, 2, 3],
+            terminated: vec![false, false, true],
+            ended: vec![false, false, true],
+            ..Rollout::default()
+        };
+        let mut out = [0.0; 3];
+        advantages(&rollout, &[1.0, 1.0, 1.0], &[5.0, 6.0, 7.0, 8.0], 0.5, 1.0, &mut out);
+        assert!((out[0] + 5.0 - 1.75).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_stream_without_spread_counts_as_zero() {
+        let mut flat = [1000.0001f32, 1000.0, 1000.0];
+        standardise(&mut flat);
+        assert_eq!(flat, [0.0; 3]);
+        let mut spread = [1.0f32, 2.0, 3.0];
+        standardise(&mut spread);
+        assert!((spread[2] - 1.5f32.sqrt()).abs() < 1e-6 && spread[1] == 0.0);
+    }
+}

@@ -1,0 +1,215 @@
+//! Tanh-squashed diagonal Gaussian policy with a state-independent log-standard-deviation.
+//!
+//! ```text
+//! u = μ_θ(s) + σ·ε,  ε ~ N(0, I),  a = tanh(u) ∈ (-1, 1)
+//! log π(a|s) = Σ_d [ -½·ε_d² - log σ_d - ½·log 2π ] - Σ_d log(1 - tanh²(u_d))
+//! log(1 - tanh²(u)) = 2·(log 2 - u - softplus(-2u))                    (stable for large |u|)
+//! ```
+//!
+//! The unsquashed u is kept with every sample: the last sum does not depend on θ, so ratios π_new/π_old and gradients
+//! need the Gaussian part alone:  ∂log π/∂μ = ε/σ,  ∂log π/∂log σ = ε² - 1.
+
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::nn::Shape;
+use crate::nn::real::rational_tanh;
+use crate::rng::Stream;
+
+/// Least log-standard-deviation.
+pub const LOG_STD_LEAST: f32 = -10.0;
+/// Largest log-standard-deviation.
+pub const LOG_STD_LARGEST: f32 = 2.0;
+
+/// log of one over the square root of 2π.
+const LOG_NORMAL: f32 = -0.918_938_5;
+
+/// log(1 - tanh²(u)), exact in the tails too.
+pub fn log_slope(u: f32) -> f32 {
+    let x = -2.0 * u;
+    let softplus = x.max(0.0) + (-x.abs()).exp().ln_1p();
+    2.0 * (std::f32::consts::LN_2 - u - softplus)
+}
+
+/// Gaussian part of log π: of the sample `u` under mean `mu` and log-standard-deviations `log_std`.
+pub fn gaussian_log_density(u: &[f32], mu: impl IntoIterator<Item = f32>, log_std: &[f32]) -> f32 {
+    let mut total = 0.0;
+    for ((&u, mu), &log_std) in u.iter().zip(mu).zip(log_std) {
+        let epsilon = (u - mu) * (-log_std).exp();
+        total += -0.5 * epsilon * epsilon - log_std + LOG_NORMAL;
+    }
+    total
+}
+
+/// log π(a|s) of the squashed sample a = tanh(u).
+pub fn log_density(u: &[f32], mu: impl IntoIterator<Item = f32>, log_std: &[f32]) -> f32 {
+    gaussian_log_density(u, mu, log_std) - u.iter().map(|&u| log_slope(u)).sum::<f32>()
+}
+
+/// Forward pass of one observation: small matrix-vector products, for use while an environment is being stepped.
+pub struct Actor {
+    shape: Shape,
+    /// Weights transposed to `[in][out]`, so that the inner loop runs along contiguous outputs.
+    transposed: Vec<Vec<f32>>,
+    biases: Vec<Vec<f32>>,
+    log_std: Vec<f32>,
+    layer: [Vec<f32>; 2],
+}
+
+impl Actor {
+    /// Copies the parameters of one policy (an MLP with one extra parameter, its log-std, for each action coordinate).
+    pub fn new(shape: &Shape, parameters: &[f32]) -> Self {
+        let mut transposed = Vec::new();
+        let mut biases = Vec::new();
+        let mut widest = shape.input();
+        for layer in 0..shape.layers() {
+            let (rows, columns) = shape.layer(layer);
+            let weights = &parameters[shape.offset(layer)..];
+            let mut turned = vec![0.0; rows * columns];
+            for row in 0..rows {
+                for column in 0..columns {
+                    turned[column * rows + row] = weights[row * columns + column];
+                }
+            }
+            transposed.push(turned);
+            biases.push(weights[rows * columns..][..rows].to_vec());
+            widest = widest.max(rows);
+        }
+        Actor {
+            shape: shape.clone(),
+            transposed,
+            biases,
+            log_std: parameters[shape.extra_offset()..].to_vec(),
+            layer: [vec![0.0; widest], vec![0.0; widest]],
+        }
+    }
+
+    /// μ(s) of a normalised observation.
+    pub fn mean(&mut self, observation: &[f32]) -> &[f32] {
+        let [from, to] = &mut self.layer;
+        from[..observation.len()].copy_from_slice(observation);
+        for layer in 0..self.shape.layers() {
+            let (rows, columns) = self.shape.layer(layer);
+            let out = &mut to[..rows];
+            out.copy_from_slice(&self.biases[layer]);
+            let weights = &self.transposed[layer];
+            let last = layer + 1 == self.shape.layers();
+            crate::nn::real::dispatch(
+                #[inline(always)]
+                || {
+                    for (&x, weights) in from[..columns].iter().zip(weights.chunks_exact(rows)) {
+                        for (out, &weight) in out.iter_mut().zip(weights) {
+                            *out = weight.mul_add(x, *out);
+                        }
+                    }
+                    if !last {
+                        out.iter_mut().for_each(|value| *value = rational_tanh(*value));
+                    }
+                },
+            );
+            std::mem::swap(from, to);
+        }
+        &from[..self.shape.output()]
+    }
+
+    /// Draws u, writes u and tanh(u), and returns log π.
+    pub fn sample(&mut self, observation: &[f32], random: &mut Stream, u: &mut [f32], action: &mut [f32]) -> f32 {
+        self.mean(observation);
+        let mu = &self.layer[0][..u.len()];
+        for (d, u) in u.iter_mut().enumerate() {
+            let epsilon: f32 = StandardNormal.sample(random);
+            *u = mu[d] + self.log_std[d].exp() * epsilon;
+        }
+        squash(u, action);
+        log_density(u, mu.iter().copied(), &self.log_std)
+    }
+
+    /// Writes the action of the mean, tanh(μ(s)).
+    pub fn act(&mut self, observation: &[f32], action: &mut [f32]) {
+        self.mean(observation);
+        squash(&self.layer[0][..action.len()], action);
+    }
+}
+
+fn squash(u: &[f32], action: &mut [f32]) {
+    for (action, &u) in action.iter_mut().zip(u) {
+        *action = u.tanh();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::test::random_vector;
+    use crate::nn::{Scratch, forward};
+    use crate::rng::{Purpose, stream};
+
+    #[test]
+    fn log_slope_is_stable_and_right() {
+        for u in [-3.0f32, -0.5, 0.0, 0.1, 2.0, 4.0] {
+            let exact = (1.0 - f64::from(u).tanh().powi(2)).ln();
+            assert!((f64::from(log_slope(u)) - exact).abs() < 2e-5 * (1.0 + exact.abs()), "{u}");
+        }
+        // Far out 1 - tanh² underflows, its logarithm does not: 2·log 2 - 2|u|.
+        assert!((log_slope(50.0) - (2.0 * std::f32::consts::LN_2 - 100.0)).abs() < 1e-4);
+        assert!((log_slope(-50.0) - (2.0 * std::f32::consts::LN_2 - 100.0)).abs() < 1e-4);
+    }
+
+    #[test]
+    fn density_of_the_squashed_action_integrates_to_one() {
+        let (mu, log_std) = ([0.4f32], [-0.3f32]);
+        let steps = 200_000;
+        let mut total = 0.0f64;
+        for step in 0..steps {
+            let action = -1.0 + 2.0 * (step as f64 + 0.5) / steps as f64;
+            let u = action.atanh() as f32;
+            total += f64::from(log_density(&[u], mu, &log_std).exp()) * 2.0 / steps as f64;
+        }
+        assert!((total - 1.0).abs() < 1e-4, "{total}");
+    }
+
+    #[test]
+    fn derivatives_match_central_differences() {
+        let (u, mu, log_std, h) = ([0.7f32], 0.2f32, -0.4f32, 1e-2f32);
+        let epsilon = (u[0] - mu) / log_std.exp();
+        let numeric = (gaussian_log_density(&u, [mu + h], &[log_std]) - gaussian_log_density(&u, [mu - h], &[log_std]))
+            / (2.0 * h);
+        assert!((numeric - epsilon / log_std.exp()).abs() < 1e-3);
+        let numeric = (gaussian_log_density(&u, [mu], &[log_std + h]) - gaussian_log_density(&u, [mu], &[log_std - h]))
+            / (2.0 * h);
+        assert!((numeric - (epsilon * epsilon - 1.0)).abs() < 1e-3);
+    }
+
+    #[test]
+    fn actor_agrees_with_the_batched_network_and_samples_its_density() {
+        let shape = Shape::new(4, &[64, 64], 2).with_extra(2);
+        let mut parameters: Vec<f32> = random_vector(21, shape.parameters(), 0.3).iter().map(|&x| x as f32).collect();
+        let extra = shape.extra_offset();
+        parameters[extra..].copy_from_slice(&[-0.5, 0.2]);
+        let observation = [0.3f32, -1.0, 0.5, 2.0];
+        let mut actor = Actor::new(&shape, &parameters);
+        let mean = actor.mean(&observation).to_vec();
+        let mut scratch = Scratch::new(&shape, 1);
+        scratch.load_input(&observation);
+        forward(&shape, &parameters, &mut scratch);
+        for (d, mean) in mean.iter().enumerate() {
+            assert!((mean - scratch.output(d)[0]).abs() < 1e-5);
+        }
+        let mut random = stream(1, Purpose::Rollout, 0, 0);
+        let (mut u, mut action, draws) = ([0.0; 2], [0.0; 2], 20_000);
+        let (mut first, mut second) = ([0.0f64; 2], [0.0f64; 2]);
+        for _ in 0..draws {
+            let log_pi = actor.sample(&observation, &mut random, &mut u, &mut action);
+            assert!((log_pi - log_density(&u, mean.iter().copied(), &parameters[extra..])).abs() < 1e-5);
+            assert!((action[0] - u[0].tanh()).abs() < 1e-6);
+            for d in 0..2 {
+                first[d] += f64::from(u[d]) / f64::from(draws);
+                second[d] += f64::from(u[d]).powi(2) / f64::from(draws);
+            }
+        }
+        for d in 0..2 {
+            let deviation = (second[d] - first[d] * first[d]).sqrt();
+            assert!((first[d] - f64::from(mean[d])).abs() < 0.03);
+            assert!((deviation - f64::from(parameters[extra + d].exp())).abs() < 0.03);
+        }
+    }
+}

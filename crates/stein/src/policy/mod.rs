@@ -1,0 +1,12 @@
+//! Policies, their rollouts and their advantages.
+
+pub mod advantage;
+pub mod critic;
+pub mod ensemble;
+pub mod evaluate;
+pub mod gaussian;
+pub mod rollout;
+
+pub use critic::Critics;
+pub use ensemble::Ensemble;
+pub use rollout::{Rollout, Worker};

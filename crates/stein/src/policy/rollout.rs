@@ -1,0 +1,234 @@
+//! Rollouts: a worker per policy steps its own environment with a hand-coded forward pass; no critic runs here.
+
+use rand::Rng;
+
+use super::gaussian::Actor;
+use crate::env::{Env, Spec, Task};
+use crate::error::{Error, Result};
+use crate::nn::{Normalizer, Shape};
+use crate::rng::{Purpose, stream};
+use crate::run::checkpoint::Checkpoint;
+
+/// The transitions of one policy in one iteration, T of them.
+///
+/// Observation rows 0 … T-1 are s_0 … s_{T-1}; behind them stand the observations after which no step was taken (the
+/// last of each episode, and of the rollout), so that `next[t]` is the row of s'_t.
+#[derive(Clone, Debug, Default)]
+pub struct Rollout {
+    /// Raw observations, row after row.
+    pub observations: Vec<f32>,
+    /// The same, normalised as the policy saw them.
+    pub normalized: Vec<f32>,
+    /// Unsquashed actions u.
+    pub unsquashed: Vec<f32>,
+    /// Actions tanh(u) in (-1, 1).
+    pub actions: Vec<f32>,
+    /// log π of each action.
+    pub log_probs: Vec<f32>,
+    /// Task rewards.
+    pub rewards: Vec<f32>,
+    /// Row of the next observation.
+    pub next: Vec<u32>,
+    /// The episode ended by itself after this step.
+    pub terminated: Vec<bool>,
+    /// The episode (or the rollout) ended after this step.
+    pub ended: Vec<bool>,
+    /// Steps of the episode before this one: the t of γ^t.
+    pub time: Vec<u32>,
+    /// Rows that are first observations of an episode.
+    pub initial: Vec<u32>,
+    /// Return and length of the episodes that ended in this rollout.
+    pub episodes: Vec<(f64, usize)>,
+}
+
+impl Rollout {
+    /// Number of transitions.
+    pub fn steps(&self) -> usize {
+        self.next.len()
+    }
+
+    /// Number of observation rows.
+    pub fn rows(&self, width: usize) -> usize {
+        self.observations.len() / width
+    }
+
+    fn clear(&mut self) {
+        self.observations.clear();
+        self.normalized.clear();
+        self.unsquashed.clear();
+        self.actions.clear();
+        self.log_probs.clear();
+        self.rewards.clear();
+        self.next.clear();
+        self.terminated.clear();
+        self.ended.clear();
+        self.time.clear();
+        self.initial.clear();
+        self.episodes.clear();
+    }
+}
+
+/// One policy's environment and the episode it is in, which goes on from one rollout to the next.
+pub struct Worker {
+    policy: usize,
+    seed: u64,
+    env: Box<dyn Env>,
+    spec: Spec,
+    /// Episodes begun.
+    episode: u64,
+    /// Actions of the present episode, as given to the environment: enough to rebuild it.
+    taken: Vec<f64>,
+    total: f64,
+    observation: Vec<f64>,
+    action: Vec<f64>,
+}
+
+impl Worker {
+    /// Makes the environment of policy `policy` and begins its first episode.
+    pub fn new(task: &dyn Task, seed: u64, policy: usize) -> Result<Self> {
+        let env = task.make()?;
+        let spec = env.spec().clone();
+        let mut worker = Worker {
+            policy,
+            seed,
+            observation: vec![0.0; spec.observation],
+            action: vec![0.0; spec.action()],
+            env,
+            spec,
+            episode: 0,
+            taken: Vec::new(),
+            total: 0.0,
+        };
+        worker.begin()?;
+        Ok(worker)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        let seed = stream(self.seed, Purpose::Episode, self.policy, self.episode as usize).next_u64();
+        self.episode += 1;
+        self.taken.clear();
+        self.total = 0.0;
+        self.env.reset(seed, &mut self.observation);
+        self.check("the first observation", None)
+    }
+
+    fn check(&self, what: &str, reward: Option<f64>) -> Result<()> {
+        let bad = |name: String| {
+            Error::failed(format!(
+                "policy {}: {what} of the environment (episode {}, step {}) is not finite: {name}",
+                self.policy,
+                self.episode,
+                self.taken.len() / self.spec.action().max(1)
+            ))
+        };
+        if let Some(reward) = reward.filter(|reward| !reward.is_finite()) {
+            return Err(bad(format!("the reward is {reward}")));
+        }
+        match self.observation.iter().position(|x| !x.is_finite()) {
+            Some(index) => Err(bad(format!("observation[{index}] is {}", self.observation[index]))),
+            None => Ok(()),
+        }
+    }
+
+    /// Collects `steps` transitions with the policy of these parameters.
+    pub fn collect(
+        &mut self,
+        shape: &Shape,
+        parameters: &[f32],
+        normalizer: &Normalizer,
+        iteration: usize,
+        steps: usize,
+        rollout: &mut Rollout,
+    ) -> Result<()> {
+        rollout.clear();
+        let mut actor = Actor::new(shape, parameters);
+        let mut random = stream(self.seed, Purpose::Rollout, self.policy, iteration);
+        let (width, coordinates) = (self.spec.observation, self.spec.action());
+        let mut normalized = vec![0.0; width];
+        let (mut u, mut action) = (vec![0.0; coordinates], vec![0.0; coordinates]);
+        let mut last = Vec::new();
+        for t in 0..steps {
+            let elapsed = self.taken.len() / coordinates;
+            if elapsed == 0 {
+                rollout.initial.push(t as u32);
+            }
+            let row = rollout.observations.len();
+            rollout.observations.extend(self.observation.iter().map(|&x| x as f32));
+            normalizer.apply(&rollout.observations[row..], &mut normalized);
+            rollout.normalized.extend_from_slice(&normalized);
+            let log_prob = actor.sample(&normalized, &mut random, &mut u, &mut action);
+            let step = self.step(&action)?;
+            rollout.unsquashed.extend_from_slice(&u);
+            rollout.actions.extend_from_slice(&action);
+            rollout.log_probs.push(log_prob);
+            rollout.rewards.push(step.reward as f32);
+            rollout.time.push(elapsed as u32);
+            rollout.terminated.push(step.terminated);
+            let ended = step.terminated || step.truncated;
+            rollout.ended.push(ended || t + 1 == steps);
+            if ended || t + 1 == steps {
+                rollout.next.push((steps + last.len() / width) as u32);
+                last.extend(self.observation.iter().map(|&x| x as f32));
+            } else {
+                rollout.next.push(t as u32 + 1);
+            }
+            if ended {
+                rollout.episodes.push((self.total, elapsed + 1));
+                self.begin()?;
+            }
+        }
+        rollout.observations.extend_from_slice(&last);
+        let row = rollout.normalized.len();
+        rollout.normalized.resize(rollout.observations.len(), 0.0);
+        normalizer.apply_all(&last, &mut rollout.normalized[row..]);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[f32]) -> Result<crate::env::Step> {
+        scale_action(&self.spec, action, &mut self.action);
+        self.taken.extend_from_slice(&self.action);
+        let step = self.env.step(&self.action, &mut self.observation);
+        self.check("a step", Some(step.reward))?;
+        self.total += step.reward;
+        Ok(step)
+    }
+
+    /// Adds the present episode to a checkpoint.
+    pub fn save(&self, checkpoint: &mut Checkpoint) {
+        let name = |what: &str| format!("worker.{}.{what}", self.policy);
+        checkpoint.insert_u64(&name("episode"), &[1], &[self.episode]);
+        checkpoint.insert_f64(&name("taken"), &[self.taken.len()], &self.taken);
+        checkpoint.insert_f64(&name("observation"), &[self.observation.len()], &self.observation);
+    }
+
+    /// Rebuilds the episode of a checkpoint by repeating its actions.
+    pub fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
+        let name = |what: &str| format!("worker.{}.{what}", self.policy);
+        let episode = checkpoint.take_u64(&name("episode"), &[1])?[0];
+        let taken = checkpoint.take_f64_any(&name("taken"))?;
+        let expected = checkpoint.take_f64(&name("observation"), &[self.observation.len()])?;
+        self.episode = episode.max(1) - 1;
+        self.begin()?;
+        for action in taken.chunks_exact(self.spec.action()) {
+            self.action.copy_from_slice(action);
+            self.taken.extend_from_slice(action);
+            self.total += self.env.step(&self.action, &mut self.observation).reward;
+        }
+        if self.observation.iter().zip(&expected).any(|(a, b)| a.to_bits() != b.to_bits()) {
+            return Err(Error::failed(format!(
+                "the environment of policy {} does not repeat itself: the same seed and actions gave another observation \
+                 than before the interruption; make reset(seed) fix all of its randomness, or start a new run",
+                self.policy
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Scales an action from [-1, 1] to the bounds of the environment.
+pub fn scale_action(spec: &Spec, action: &[f32], scaled: &mut [f64]) {
+    for (d, (scaled, &action)) in scaled.iter_mut().zip(action).enumerate() {
+        let (low, high) = (spec.action_low[d], spec.action_high[d]);
+        *scaled = (low + 0.5 * (f64::from(action) + 1.0) * (high - low)).clamp(low, high);
+    }
+}

@@ -1,0 +1,241 @@
+//! Settings of a run: one documented field each, defaults from the paper, checked before anything starts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// All settings of a training run. `config.toml` in a run folder is this, resolved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Version of the program that wrote the file; for information.
+    pub stein_version: String,
+    /// How the ensemble is trained: `ppo`.
+    pub method: String,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Number of policies n.
+    pub ensemble: usize,
+    /// Iterations of Algorithm 1.
+    pub iterations: usize,
+    /// Steps each policy takes per iteration.
+    pub steps: usize,
+    /// The policies' networks.
+    pub policy: PolicyConfig,
+    /// The critics.
+    pub critic: CriticConfig,
+    /// Proximal policy optimisation.
+    pub ppo: PpoConfig,
+    /// Checkpoints.
+    pub checkpoint: CheckpointConfig,
+    /// The environment: its `name`, and its own settings (`stein envs NAME` lists them).
+    pub env: toml::Table,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            stein_version: env!("CARGO_PKG_VERSION").into(),
+            method: "ppo".into(),
+            seed: 1,
+            ensemble: 10,
+            iterations: 100,
+            steps: 2048,
+            policy: PolicyConfig::default(),
+            critic: CriticConfig::default(),
+            ppo: PpoConfig::default(),
+            checkpoint: CheckpointConfig::default(),
+            env: toml::Table::new(),
+        }
+    }
+}
+
+/// Settings of the policies' networks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// Widths of the tanh layers.
+    pub hidden: Vec<usize>,
+    /// First value of the state-independent log-standard-deviation.
+    pub initial_log_std: f64,
+    /// Gain of the orthogonal first weights of the output layer.
+    pub output_gain: f64,
+    /// Whether observations are standardised by their running mean and variance.
+    pub normalize_observations: bool,
+    /// Normalised observations are clipped to plus or minus this.
+    pub observation_clip: f64,
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        PolicyConfig {
+            hidden: vec![64, 64],
+            initial_log_std: -0.5,
+            output_gain: 0.01,
+            normalize_observations: true,
+            observation_clip: 10.0,
+        }
+    }
+}
+
+/// Settings of the critics.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CriticConfig {
+    /// Widths of the tanh layers.
+    pub hidden: Vec<usize>,
+    /// The critics' learning rate is that of the policies times this.
+    pub learning_rate_factor: f64,
+    /// Bound on how far a value moves in one iteration, in standard deviations of its targets; 0 for none.
+    pub value_clip: f64,
+    /// Whether each critic learns standardised targets (PopArt).
+    pub normalize_targets: bool,
+}
+
+impl Default for CriticConfig {
+    fn default() -> Self {
+        CriticConfig {
+            hidden: vec![64, 64],
+            learning_rate_factor: 3.0,
+            value_clip: 0.2,
+            normalize_targets: true,
+        }
+    }
+}
+
+/// How task rewards are scaled before they are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RewardScaling {
+    /// As they are.
+    None,
+    /// Divided by the running standard deviation of the discounted return, per policy.
+    Return,
+}
+
+/// Settings of proximal policy optimisation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PpoConfig {
+    /// Discount γ.
+    pub gamma: f64,
+    /// λ of the generalised advantage estimate.
+    pub lambda: f64,
+    /// Clip ε of the probability ratio.
+    pub clip: f64,
+    /// Passes over a rollout.
+    pub epochs: usize,
+    /// Minibatches a pass.
+    pub minibatches: usize,
+    /// Adam's learning rate for the policies.
+    pub learning_rate: f64,
+    /// Whether the learning rate falls linearly to 0 over the run.
+    pub anneal_learning_rate: bool,
+    /// Adam's epsilon.
+    pub adam_epsilon: f64,
+    /// Largest norm of a gradient.
+    pub gradient_clip: f64,
+    /// Weight of the entropy bonus.
+    pub entropy: f64,
+    /// Scaling of the task rewards: "none" or "return".
+    pub reward_scaling: RewardScaling,
+}
+
+impl Default for PpoConfig {
+    fn default() -> Self {
+        PpoConfig {
+            gamma: 0.99,
+            lambda: 0.95,
+            clip: 0.2,
+            epochs: 5,
+            minibatches: 32,
+            learning_rate: 1e-4,
+            anneal_learning_rate: false,
+            adam_epsilon: 1e-5,
+            gradient_clip: 1.0,
+            entropy: 0.0,
+            reward_scaling: RewardScaling::None,
+        }
+    }
+}
+
+/// Settings of checkpoints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointConfig {
+    /// A checkpoint every so many iterations (and at the end, and at Ctrl-C).
+    pub every: usize,
+    /// How many of them are kept.
+    pub keep: usize,
+}
+
+impl Default for CheckpointConfig {
+    fn default() -> Self {
+        CheckpointConfig { every: 10, keep: 3 }
+    }
+}
+
+impl Config {
+    /// Reads settings from a table; an unknown key or a wrong type gets a sentence that names it. `source` is the file.
+    pub fn from_table(table: toml::Table, source: &str) -> Result<Config> {
+        serde_path_to_error::deserialize(table).map_err(|error| {
+            let words = error.inner().to_string();
+            let words = words.trim().replace('\n', " ");
+            let path = error.path().to_string();
+            Error::input(if path == "." {
+                format!("{source}: {words}")
+            } else {
+                format!("{source}: the setting {path} is wrong: {words}")
+            })
+        })
+    }
+
+    /// Refuses impossible values.
+    pub fn validate(&self) -> Result<()> {
+        let whole = |key: &str, value: usize, least: usize, largest: usize| {
+            if (least..=largest).contains(&value) {
+                return Ok(());
+            }
+            Err(Error::input(format!("{key} = {value} is out of range: set it between {least} and {largest}")))
+        };
+        let real = |key: &str, value: f64, least: f64, largest: f64| {
+            // A NaN fails the comparison too.
+            if value >= least && value <= largest {
+                return Ok(());
+            }
+            Err(Error::input(format!("{key} = {value} is out of range: set it between {least} and {largest}")))
+        };
+        whole("ensemble", self.ensemble, 1, 1000)?;
+        whole("iterations", self.iterations, 1, 10_000_000)?;
+        whole("steps", self.steps, 2, 1_000_000)?;
+        for (key, hidden) in [("policy.hidden", &self.policy.hidden), ("critic.hidden", &self.critic.hidden)] {
+            whole(&format!("the number of layers in {key}"), hidden.len(), 0, 8)?;
+            for &width in hidden {
+                whole(&format!("a width in {key}"), width, 1, 4096)?;
+            }
+        }
+        real("policy.initial_log_std", self.policy.initial_log_std, -10.0, 2.0)?;
+        real("policy.output_gain", self.policy.output_gain, 0.0, 100.0)?;
+        real("policy.observation_clip", self.policy.observation_clip, 1e-6, 1e9)?;
+        real("critic.learning_rate_factor", self.critic.learning_rate_factor, 0.0, 1e6)?;
+        real("critic.value_clip", self.critic.value_clip, 0.0, 1e9)?;
+        let ppo = &self.ppo;
+        real("ppo.gamma", ppo.gamma, 0.0, 0.999_999)?;
+        real("ppo.lambda", ppo.lambda, 0.0, 1.0)?;
+        real("ppo.clip", ppo.clip, 1e-6, 1e6)?;
+        whole("ppo.epochs", ppo.epochs, 1, 1000)?;
+        whole("ppo.minibatches", ppo.minibatches, 1, self.steps)?;
+        real("ppo.learning_rate", ppo.learning_rate, 0.0, 10.0)?;
+        real("ppo.adam_epsilon", ppo.adam_epsilon, 1e-12, 1.0)?;
+        real("ppo.gradient_clip", ppo.gradient_clip, 1e-9, 1e9)?;
+        real("ppo.entropy", ppo.entropy, 0.0, 1e3)?;
+        whole("checkpoint.every", self.checkpoint.every, 1, 10_000_000)?;
+        whole("checkpoint.keep", self.checkpoint.keep, 1, 10_000_000)?;
+        Ok(())
+    }
+
+    /// As TOML text.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("settings are plain numbers, texts and tables")
+    }
+}

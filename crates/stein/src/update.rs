@@ -1,0 +1,221 @@
+//! The policy update: clipped PPO surrogates, mixed over the ensemble as the method's guidance says.
+//!
+//! ```text
+//! L_s(θ_i) = mean_b min(ϱ·A_s, clip(ϱ, 1±ε)·A_s),   ϱ = π_θ(a|s)/π_old(a|s)
+//! Δθ_i     = Σ_j task_ij·∇L_0(θ_j) + ∇ Σ_s streams_is·L_s(θ_i) + entropy bonus
+//! ```
+//!
+//! Per minibatch all policies compute their gradients, then each takes its step, clipped in norm after the combination.
+//! All streams of a policy share ∇log π, so they are one backward pass with summed coefficients; only where the
+//! neighbours' task gradients enter are two passes needed. Reference: Schulman et al. 2017.
+
+use rayon::prelude::*;
+
+use crate::method::Guidance;
+use crate::nn::{Pool, Scratch, Shape, backward, clip_norm, forward};
+use crate::policy::critic::Judgement;
+use crate::policy::gaussian::{LOG_STD_LARGEST, LOG_STD_LEAST, gaussian_log_density, log_slope};
+use crate::policy::{Ensemble, Rollout};
+use crate::run::config::PpoConfig;
+
+/// What happened in the update of one policy, averaged over its minibatches.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UpdateReport {
+    /// Mean of the log ratio's quadratic estimate of KL(π_old ‖ π).
+    pub approximate_kl: f64,
+    /// Share of samples whose task surrogate was clipped.
+    pub clip_fraction: f64,
+    /// Norm of the combined gradient before it was clipped.
+    pub gradient_norm: f64,
+}
+
+/// Buffers of the update, allocated once.
+pub struct Updater {
+    pool: Pool<Scratch<f32>>,
+    /// Task gradients and own (combined) gradients, `[n][parameters]` each.
+    task: Vec<f32>,
+    own: Vec<f32>,
+    step: Vec<f32>,
+    minibatch: usize,
+}
+
+impl Updater {
+    /// Buffers for n policies of this shape with `steps` samples each.
+    pub fn new(n: usize, shape: &Shape, steps: usize, ppo: &PpoConfig) -> Self {
+        let minibatch = steps.div_ceil(ppo.minibatches);
+        let scratch_shape = shape.clone();
+        let gradients = || vec![0.0; n * shape.parameters()];
+        Updater {
+            pool: Pool::new(move || Scratch::new(&scratch_shape, minibatch)),
+            task: gradients(),
+            own: gradients(),
+            step: gradients(),
+            minibatch,
+        }
+    }
+
+    /// Moves every policy. `orders[i]` are the sample numbers of policy i, epoch after epoch.
+    #[allow(clippy::too_many_arguments)]
+    pub fn update(
+        &mut self,
+        ensemble: &mut Ensemble,
+        rollouts: &[Rollout],
+        judgement: &Judgement,
+        guidance: &Guidance,
+        orders: &[Vec<u32>],
+        ppo: &PpoConfig,
+        rate: f64,
+    ) -> Vec<UpdateReport> {
+        let n = ensemble.n();
+        let shape = ensemble.policies.shape.clone();
+        let size = shape.parameters();
+        let shared = (0..n * n).any(|at| at / n != at % n && guidance.task[at] != 0.0);
+        let streams = guidance.streams.len() / n;
+        let mut reports = vec![UpdateReport::default(); n];
+        let steps = rollouts[0].steps();
+        let per_epoch = steps.div_ceil(self.minibatch);
+        let minibatches = orders[0].len() / steps * per_epoch;
+        for step in 0..minibatches {
+            let first = step / per_epoch * steps + step % per_epoch * self.minibatch;
+            let last = (first + self.minibatch).min((step / per_epoch + 1) * steps);
+            let (pool, policies) = (&self.pool, &ensemble.policies);
+            self.task
+                .par_chunks_exact_mut(size)
+                .zip(self.own.par_chunks_exact_mut(size))
+                .zip(reports.par_iter_mut())
+                .enumerate()
+                .for_each(|(i, ((task, own), report))| {
+                    pool.with(|scratch| {
+                        let sample = Minibatch {
+                            rollout: &rollouts[i],
+                            indices: &orders[i][first..last],
+                            advantages: &judgement.advantages[i * (streams + 1)..][..streams + 1],
+                        };
+                        let own_task = if shared { 0.0 } else { guidance.task[i * n + i] };
+                        let weights = &guidance.streams[i * streams..][..streams];
+                        let parameters = policies.member(i);
+                        sample.forward(&shape, parameters, scratch);
+                        if shared {
+                            task.fill(0.0);
+                            sample.gradient(&shape, parameters, 1.0, &[], ppo, scratch, task, &mut *report);
+                            // The backward pass overwrites the deltas, not the activations: no second forward pass.
+                        }
+                        own.fill(0.0);
+                        if !shared || streams > 0 {
+                            let mut ignored = UpdateReport::default();
+                            let report = if shared { &mut ignored } else { report };
+                            sample.gradient(&shape, parameters, own_task, weights, ppo, scratch, own, report);
+                        }
+                        entropy_bonus(&shape, ppo.entropy as f32, own);
+                    });
+                });
+            let (task, own, config) = (&self.task, &self.own, ensemble.policies.config);
+            ensemble
+                .policies
+                .par_members()
+                .zip(self.step.par_chunks_exact_mut(size))
+                .zip(reports.par_iter_mut())
+                .for_each(|((member, step), report)| {
+                    let i = member.index;
+                    step.copy_from_slice(&own[i * size..][..size]);
+                    if shared {
+                        for (j, gradient) in task.chunks_exact(size).enumerate() {
+                            let weight = guidance.task[i * n + j];
+                            if weight != 0.0 {
+                                step.iter_mut().zip(gradient).for_each(|(step, &g)| *step += weight * g);
+                            }
+                        }
+                    }
+                    report.gradient_norm += clip_norm(step, ppo.gradient_clip);
+                    // Gradients here are of what is maximised; Adam descends.
+                    step.iter_mut().for_each(|g| *g = -*g);
+                    member.adam.step(&config, rate, member.parameters, step);
+                    for log_std in &mut member.parameters[shape.extra_offset()..] {
+                        *log_std = log_std.clamp(LOG_STD_LEAST, LOG_STD_LARGEST);
+                    }
+                });
+        }
+        for report in &mut reports {
+            let count = minibatches as f64;
+            report.approximate_kl /= count;
+            report.clip_fraction /= count;
+            report.gradient_norm /= count;
+        }
+        reports
+    }
+}
+
+/// Gradient of `weight` · (entropy of the Gaussian before squashing): 1 for each log-std.
+fn entropy_bonus(shape: &Shape, weight: f32, gradient: &mut [f32]) {
+    if weight != 0.0 {
+        gradient[shape.extra_offset()..].iter_mut().for_each(|g| *g += weight);
+    }
+}
+
+/// The derivative of the clipped surrogate in log π of one sample; 0 where the clip holds it.
+pub fn surrogate_slope(ratio: f32, advantage: f32, clip: f32) -> f32 {
+    let held = (advantage > 0.0 && ratio > 1.0 + clip) || (advantage < 0.0 && ratio < 1.0 - clip);
+    if held { 0.0 } else { ratio * advantage }
+}
+
+/// Mean entropy of a squashed policy, estimated on its samples: -mean log π(a|s).
+pub fn entropy(rollout: &Rollout) -> f64 {
+    -rollout.log_probs.iter().map(|&l| f64::from(l)).sum::<f64>() / rollout.steps() as f64
+}
+
+struct Minibatch<'a> {
+    rollout: &'a Rollout,
+    indices: &'a [u32],
+    /// Advantages of the task, then of the further streams.
+    advantages: &'a [Vec<f32>],
+}
+
+impl Minibatch<'_> {
+    fn forward(&self, shape: &Shape, parameters: &[f32], scratch: &mut Scratch<f32>) {
+        scratch.gather_input(&self.rollout.normalized, self.indices);
+        forward(shape, parameters, scratch);
+    }
+
+    /// Adds the gradient of `task`·L_0 + Σ_s streams_s·L_s.
+    #[allow(clippy::too_many_arguments)]
+    fn gradient(
+        &self,
+        shape: &Shape,
+        parameters: &[f32],
+        task: f32,
+        streams: &[f32],
+        ppo: &PpoConfig,
+        scratch: &mut Scratch<f32>,
+        gradient: &mut [f32],
+        report: &mut UpdateReport,
+    ) {
+        let coordinates = shape.output();
+        let log_std = &parameters[shape.extra_offset()..];
+        let clip = ppo.clip as f32;
+        let share = 1.0 / self.indices.len() as f32;
+        let (mut kl, mut clipped) = (0.0f64, 0u32);
+        for (b, &t) in self.indices.iter().enumerate() {
+            let t = t as usize;
+            let u = &self.rollout.unsquashed[t * coordinates..][..coordinates];
+            let density = gaussian_log_density(u, (0..coordinates).map(|d| scratch.output(d)[b]), log_std);
+            let log_prob = density - u.iter().map(|&u| log_slope(u)).sum::<f32>();
+            let log_ratio = log_prob - self.rollout.log_probs[t];
+            let ratio = log_ratio.exp();
+            let mut slope = task * surrogate_slope(ratio, self.advantages[0][t], clip);
+            for (weight, advantages) in streams.iter().zip(&self.advantages[1..]) {
+                slope += weight * surrogate_slope(ratio, advantages[t], clip);
+            }
+            kl += f64::from(ratio - 1.0 - log_ratio);
+            clipped += u32::from((ratio - 1.0).abs() > clip);
+            for d in 0..coordinates {
+                let inverse = (-log_std[d]).exp();
+                let epsilon = (u[d] - scratch.output(d)[b]) * inverse;
+                scratch.output_delta(d)[b] = share * slope * epsilon * inverse;
+                gradient[shape.extra_offset() + d] += share * slope * (epsilon * epsilon - 1.0);
+            }
+        }
+        report.approximate_kl += kl * f64::from(share);
+        report.clip_fraction += f64::from(clipped) * f64::from(share);
+        backward(shape, parameters, scratch, gradient);
+    }
+}
