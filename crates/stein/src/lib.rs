@@ -6,9 +6,13 @@
 
 pub mod env;
 pub mod error;
+pub mod method;
 pub mod nn;
 pub mod plot;
+pub mod policy;
 pub mod rng;
 pub mod run;
+pub mod train;
+pub mod update;
 
 pub use error::{Error, Result};

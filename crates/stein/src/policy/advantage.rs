@@ -14,7 +14,11 @@ use super::rollout::Rollout;
 pub fn advantages(rollout: &Rollout, rewards: &[f32], values: &[f32], gamma: f32, lambda: f32, out: &mut [f32]) {
     let mut after = 0.0;
     for t in (0..rollout.steps()).rev() {
-        let next = if rollout.terminated[t] { 0.0 } else { values[rollout.next[t] as usize] };
+        let next = if rollout.terminated[t] {
+            0.0
+        } else {
+            values[rollout.next[t] as usize]
+        };
         let delta = rewards[t] + gamma * next - values[t];
         let carried = if rollout.ended[t] { 0.0 } else { gamma * lambda * after };
         after = delta + carried;
@@ -31,7 +35,9 @@ pub fn standardise(values: &mut [f32]) {
     if deviation < 1e-6 * (1.0 + mean.abs()) {
         values.fill(0.0);
     } else {
-        values.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) / deviation) as f32);
+        values
+            .iter_mut()
+            .for_each(|x| *x = ((f64::from(*x) - mean) / deviation) as f32);
     }
 }
 

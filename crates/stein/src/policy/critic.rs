@@ -66,7 +66,9 @@ impl Scale {
         self.mean += rate * (mean - self.mean);
         self.square += rate * (square - self.square);
         let ratio = old_deviation / self.deviation();
-        weights.iter_mut().for_each(|weight| *weight = (f64::from(*weight) * ratio) as f32);
+        weights
+            .iter_mut()
+            .for_each(|weight| *weight = (f64::from(*weight) * ratio) as f32);
         *bias = (f64::from(*bias) * ratio + (old_mean - self.mean) / self.deviation()) as f32;
     }
 }
@@ -104,9 +106,20 @@ impl Judgement {
 
 impl Critics {
     /// Draws n·S critics.
-    pub fn new(n: usize, streams: usize, width: usize, config: &CriticConfig, ppo: &PpoConfig, steps: usize, seed: u64) -> Self {
+    pub fn new(
+        n: usize,
+        streams: usize,
+        width: usize,
+        config: &CriticConfig,
+        ppo: &PpoConfig,
+        steps: usize,
+        seed: u64,
+    ) -> Self {
         let shape = Shape::new(width, &config.hidden, 1);
-        let adam = AdamConfig { epsilon: ppo.adam_epsilon, ..AdamConfig::default() };
+        let adam = AdamConfig {
+            epsilon: ppo.adam_epsilon,
+            ..AdamConfig::default()
+        };
         let gains = (std::f64::consts::SQRT_2, 1.0);
         let minibatch = steps.div_ceil(ppo.minibatches);
         let capacity = minibatch.max(512);
@@ -253,7 +266,11 @@ impl Critics {
         restore_stack("critic", &mut self.stack, checkpoint)?;
         let scales = checkpoint.take_f64("critic.scales", &[self.scales.len(), 3])?;
         for (scale, saved) in self.scales.iter_mut().zip(scales.chunks_exact(3)) {
-            *scale = Scale { count: saved[0], mean: saved[1], square: saved[2] };
+            *scale = Scale {
+                count: saved[0],
+                mean: saved[1],
+                square: saved[2],
+            };
         }
         Ok(())
     }
@@ -268,7 +285,11 @@ fn value_loss(value: f32, before: f32, target: f32, clip: f32) -> (f32, f32) {
     }
     let clipped = before + (value - before).clamp(-clip, clip) - target;
     let clipped_loss = 0.5 * clipped * clipped;
-    if clipped_loss > loss { (clipped_loss, 0.0) } else { (loss, slope) }
+    if clipped_loss > loss {
+        (clipped_loss, 0.0)
+    } else {
+        (loss, slope)
+    }
 }
 
 #[cfg(test)]
@@ -277,14 +298,21 @@ mod tests {
 
     #[test]
     fn value_loss_matches_central_differences() {
-        for (value, before, target, clip) in
-            [(1.0f32, 0.9, 2.0, 0.2), (1.0, 0.5, 2.0, 0.2), (1.0, 0.5, 0.0, 0.2), (1.0, 0.5, 0.0, 0.0), (-1.0, 0.0, 3.0, 0.5)]
-        {
+        for (value, before, target, clip) in [
+            (1.0f32, 0.9, 2.0, 0.2),
+            (1.0, 0.5, 2.0, 0.2),
+            (1.0, 0.5, 0.0, 0.2),
+            (1.0, 0.5, 0.0, 0.0),
+            (-1.0, 0.0, 3.0, 0.5),
+        ] {
             let h = 1e-3;
             let loss = |v| f64::from(value_loss(v, before, target, clip).0);
             let numeric = (loss(value + h) - loss(value - h)) / (2.0 * f64::from(h));
             let written = f64::from(value_loss(value, before, target, clip).1);
-            assert!((numeric - written).abs() < 1e-3, "{value} {before} {target} {clip}: {numeric} {written}");
+            assert!(
+                (numeric - written).abs() < 1e-3,
+                "{value} {before} {target} {clip}: {numeric} {written}"
+            );
         }
     }
 
@@ -293,7 +321,8 @@ mod tests {
         let mut scale = Scale::default();
         scale.follow(&[1.0, 2.0, 3.0], &mut [0.0], &mut 0.0);
         let (mut weights, mut bias, h) = ([0.5f32], 0.25f32, 0.8f32);
-        let value = |scale: &Scale, weight: f32, bias: f32| scale.mean + scale.deviation() * f64::from(weight * h + bias);
+        let value =
+            |scale: &Scale, weight: f32, bias: f32| scale.mean + scale.deviation() * f64::from(weight * h + bias);
         let before = value(&scale, weights[0], bias);
         scale.follow(&[100.0, 250.0, 180.0], &mut weights, &mut bias);
         assert!((before - value(&scale, weights[0], bias)).abs() < 1e-4);
@@ -303,13 +332,21 @@ mod tests {
     #[test]
     fn critics_learn_their_targets() {
         let (n, streams, steps) = (2, 3, 256);
-        let (config, ppo) = (CriticConfig::default(), PpoConfig { learning_rate: 1e-3, ..PpoConfig::default() });
+        let (config, ppo) = (
+            CriticConfig::default(),
+            PpoConfig {
+                learning_rate: 1e-3,
+                ..PpoConfig::default()
+            },
+        );
         let mut critics = Critics::new(n, streams, 2, &config, &ppo, steps, 1);
         let mut rollouts = Vec::new();
         let mut orders = Vec::new();
         for i in 0..n {
-            let normalized: Vec<f32> =
-                crate::nn::test::random_vector(i as u64, (steps + 1) * 2, 1.5).iter().map(|&x| x as f32).collect();
+            let normalized: Vec<f32> = crate::nn::test::random_vector(i as u64, (steps + 1) * 2, 1.5)
+                .iter()
+                .map(|&x| x as f32)
+                .collect();
             rollouts.push(Rollout {
                 observations: normalized.clone(),
                 normalized,
@@ -318,13 +355,18 @@ mod tests {
                 ended: vec![true; steps],
                 ..Rollout::default()
             });
-            orders.push((0..steps as u32 * 5).map(|k| (k * 7 + k / 256) % 256).collect::<Vec<u32>>());
+            orders.push(
+                (0..steps as u32 * 5)
+                    .map(|k| (k * 7 + k / 256) % 256)
+                    .collect::<Vec<u32>>(),
+            );
         }
         // Every step terminates, so the value of a state is its reward: 50·x, -3·x·y, 1000 + y.
         let rewards: Vec<Vec<f32>> = (0..n * streams)
             .map(|critic| {
                 let rows = rollouts[critic / streams].normalized.chunks_exact(2).take(steps);
-                rows.map(|o| [50.0 * o[0], -3.0 * o[0] * o[1], 1000.0 + o[1]][critic % streams]).collect()
+                rows.map(|o| [50.0 * o[0], -3.0 * o[0] * o[1], 1000.0 + o[1]][critic % streams])
+                    .collect()
             })
             .collect();
         let judge = |critics: &Critics| critics.judge(&rollouts, |i, s| &rewards[i * streams + s], &ppo, true);

@@ -24,10 +24,14 @@ impl Ensemble {
     /// Draws n policies for an environment.
     pub fn new(n: usize, spec: &Spec, policy: &PolicyConfig, ppo: &PpoConfig, seed: u64) -> Self {
         let shape = Shape::new(spec.observation, &policy.hidden, spec.action()).with_extra(spec.action());
-        let adam = AdamConfig { epsilon: ppo.adam_epsilon, ..AdamConfig::default() };
+        let adam = AdamConfig {
+            epsilon: ppo.adam_epsilon,
+            ..AdamConfig::default()
+        };
         let gains = (std::f64::consts::SQRT_2, policy.output_gain);
-        let mut policies =
-            Stack::new(shape, n, adam, Init::Orthogonal, gains, |i| stream(seed, Purpose::PolicyInit, i, 0));
+        let mut policies = Stack::new(shape, n, adam, Init::Orthogonal, gains, |i| {
+            stream(seed, Purpose::PolicyInit, i, 0)
+        });
         let extra = policies.shape.extra_offset();
         for i in 0..n {
             policies.member_mut(i)[extra..].fill(policy.initial_log_std as f32);
@@ -94,9 +98,8 @@ impl Ensemble {
 /// Adds a stack, its optimisers included, to a checkpoint under `name`.
 pub fn save_stack(name: &str, stack: &Stack<f32>, checkpoint: &mut Checkpoint) {
     let (members, size) = (stack.members(), stack.shape.parameters());
-    let moments = |pick: fn(&crate::nn::Adam<f32>) -> &Vec<f32>| {
-        stack.adam.iter().flat_map(pick).copied().collect::<Vec<f32>>()
-    };
+    let moments =
+        |pick: fn(&crate::nn::Adam<f32>) -> &Vec<f32>| stack.adam.iter().flat_map(pick).copied().collect::<Vec<f32>>();
     let steps: Vec<u64> = stack.adam.iter().map(|adam| adam.steps).collect();
     checkpoint.insert_f32(&format!("{name}.parameters"), &[members, size], &stack.parameters);
     checkpoint.insert_f32(&format!("{name}.adam.m"), &[members, size], &moments(|adam| &adam.m));

@@ -147,7 +147,10 @@ mod tests {
     fn log_slope_is_stable_and_right() {
         for u in [-3.0f32, -0.5, 0.0, 0.1, 2.0, 4.0] {
             let exact = (1.0 - f64::from(u).tanh().powi(2)).ln();
-            assert!((f64::from(log_slope(u)) - exact).abs() < 2e-5 * (1.0 + exact.abs()), "{u}");
+            assert!(
+                (f64::from(log_slope(u)) - exact).abs() < 2e-5 * (1.0 + exact.abs()),
+                "{u}"
+            );
         }
         // Far out 1 - tanh² underflows, its logarithm does not: 2·log 2 - 2|u|.
         assert!((log_slope(50.0) - (2.0 * std::f32::consts::LN_2 - 100.0)).abs() < 1e-4);
@@ -182,7 +185,10 @@ mod tests {
     #[test]
     fn actor_agrees_with_the_batched_network_and_samples_its_density() {
         let shape = Shape::new(4, &[64, 64], 2).with_extra(2);
-        let mut parameters: Vec<f32> = random_vector(21, shape.parameters(), 0.3).iter().map(|&x| x as f32).collect();
+        let mut parameters: Vec<f32> = random_vector(21, shape.parameters(), 0.3)
+            .iter()
+            .map(|&x| x as f32)
+            .collect();
         let extra = shape.extra_offset();
         parameters[extra..].copy_from_slice(&[-0.5, 0.2]);
         let observation = [0.3f32, -1.0, 0.5, 2.0];

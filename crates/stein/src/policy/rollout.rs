@@ -37,6 +37,8 @@ pub struct Rollout {
     pub time: Vec<u32>,
     /// Rows that are first observations of an episode.
     pub initial: Vec<u32>,
+    /// Whether the last step also ended its episode.
+    pub next_is_new_episode: bool,
     /// Return and length of the episodes that ended in this rollout.
     pub episodes: Vec<(f64, usize)>,
 }
@@ -172,6 +174,7 @@ impl Worker {
             } else {
                 rollout.next.push(t as u32 + 1);
             }
+            rollout.next_is_new_episode = ended;
             if ended {
                 rollout.episodes.push((self.total, elapsed + 1));
                 self.begin()?;
@@ -205,7 +208,10 @@ impl Worker {
     pub fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
         let name = |what: &str| format!("worker.{}.{what}", self.policy);
         let episode = checkpoint.take_u64(&name("episode"), &[1])?[0];
-        let taken = checkpoint.take_f64_any(&name("taken"))?;
+        let length = checkpoint
+            .shape(&name("taken"))
+            .map_or(0, |shape| shape.iter().product());
+        let taken = checkpoint.take_f64(&name("taken"), &[length])?;
         let expected = checkpoint.take_f64(&name("observation"), &[self.observation.len()])?;
         self.episode = episode.max(1) - 1;
         self.begin()?;
@@ -214,7 +220,12 @@ impl Worker {
             self.taken.extend_from_slice(action);
             self.total += self.env.step(&self.action, &mut self.observation).reward;
         }
-        if self.observation.iter().zip(&expected).any(|(a, b)| a.to_bits() != b.to_bits()) {
+        if self
+            .observation
+            .iter()
+            .zip(&expected)
+            .any(|(a, b)| a.to_bits() != b.to_bits())
+        {
             return Err(Error::failed(format!(
                 "the environment of policy {} does not repeat itself: the same seed and actions gave another observation \
                  than before the interruption; make reset(seed) fix all of its randomness, or start a new run",

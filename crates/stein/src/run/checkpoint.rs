@@ -110,6 +110,11 @@ impl Checkpoint {
     tensors_of!(f64, Dtype::F64, insert_f64, take_f64);
     tensors_of!(u64, Dtype::U64, insert_u64, take_u64);
 
+    /// Shape of the tensor of this name, where there is one.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(|tensor| &tensor.shape[..])
+    }
+
     fn insert(&mut self, name: &str, dtype: Dtype, shape: &[usize], bytes: Vec<u8>) {
         // Names that JSON need not escape have one spelling alone, so that no flipped bit can hide in another one.
         let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';

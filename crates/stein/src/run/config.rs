@@ -196,19 +196,26 @@ impl Config {
             if (least..=largest).contains(&value) {
                 return Ok(());
             }
-            Err(Error::input(format!("{key} = {value} is out of range: set it between {least} and {largest}")))
+            Err(Error::input(format!(
+                "{key} = {value} is out of range: set it between {least} and {largest}"
+            )))
         };
         let real = |key: &str, value: f64, least: f64, largest: f64| {
             // A NaN fails the comparison too.
             if value >= least && value <= largest {
                 return Ok(());
             }
-            Err(Error::input(format!("{key} = {value} is out of range: set it between {least} and {largest}")))
+            Err(Error::input(format!(
+                "{key} = {value} is out of range: set it between {least} and {largest}"
+            )))
         };
         whole("ensemble", self.ensemble, 1, 1000)?;
         whole("iterations", self.iterations, 1, 10_000_000)?;
         whole("steps", self.steps, 2, 1_000_000)?;
-        for (key, hidden) in [("policy.hidden", &self.policy.hidden), ("critic.hidden", &self.critic.hidden)] {
+        for (key, hidden) in [
+            ("policy.hidden", &self.policy.hidden),
+            ("critic.hidden", &self.critic.hidden),
+        ] {
             whole(&format!("the number of layers in {key}"), hidden.len(), 0, 8)?;
             for &width in hidden {
                 whole(&format!("a width in {key}"), width, 1, 4096)?;
@@ -217,7 +224,12 @@ impl Config {
         real("policy.initial_log_std", self.policy.initial_log_std, -10.0, 2.0)?;
         real("policy.output_gain", self.policy.output_gain, 0.0, 100.0)?;
         real("policy.observation_clip", self.policy.observation_clip, 1e-6, 1e9)?;
-        real("critic.learning_rate_factor", self.critic.learning_rate_factor, 0.0, 1e6)?;
+        real(
+            "critic.learning_rate_factor",
+            self.critic.learning_rate_factor,
+            0.0,
+            1e6,
+        )?;
         real("critic.value_clip", self.critic.value_clip, 0.0, 1e9)?;
         let ppo = &self.ppo;
         real("ppo.gamma", ppo.gamma, 0.0, 0.999_999)?;

@@ -1,0 +1,84 @@
+//! Evaluation: whole episodes of trained policies, recorded with their signals.
+
+use rand::Rng;
+use rayon::prelude::*;
+
+use super::ensemble::Ensemble;
+use super::rollout::scale_action;
+use crate::env::{Episode, Task};
+use crate::error::{Error, Result};
+use crate::rng::{Purpose, stream};
+
+/// Runs `episodes` episodes of every policy: `[policy][episode]`. Policies act by their mean unless `stochastic`. Episode
+/// number e begins in the same state for every policy.
+pub fn evaluate(
+    ensemble: &Ensemble,
+    task: &dyn Task,
+    seed: u64,
+    episodes: usize,
+    stochastic: bool,
+) -> Result<Vec<Vec<Episode>>> {
+    (0..ensemble.n())
+        .into_par_iter()
+        .map(|policy| {
+            let mut env = task.make()?;
+            let mut actor = ensemble.actor(policy);
+            let spec = env.spec().clone();
+            let mut observation = vec![0.0; spec.observation];
+            let mut narrow = vec![0.0f32; spec.observation];
+            let mut normalized = vec![0.0f32; spec.observation];
+            let (mut u, mut squashed) = (vec![0.0f32; spec.action()], vec![0.0f32; spec.action()]);
+            let mut action = vec![0.0; spec.action()];
+            let mut signals = vec![0.0; spec.signals.len()];
+            let mut recorded = Vec::with_capacity(episodes);
+            for number in 0..episodes {
+                let mut random = stream(seed, Purpose::Evaluation, policy + 1, number);
+                env.reset(
+                    stream(seed, Purpose::Evaluation, 0, number).next_u64(),
+                    &mut observation,
+                );
+                let mut episode = Episode::default();
+                env.signals(&mut signals);
+                episode.signals.extend_from_slice(&signals);
+                loop {
+                    narrow
+                        .iter_mut()
+                        .zip(&observation)
+                        .for_each(|(narrow, &x)| *narrow = x as f32);
+                    ensemble.normalizers[policy].apply(&narrow, &mut normalized);
+                    if stochastic {
+                        actor.sample(&normalized, &mut random, &mut u, &mut squashed);
+                    } else {
+                        actor.act(&normalized, &mut squashed);
+                    }
+                    scale_action(&spec, &squashed, &mut action);
+                    let step = env.step(&action, &mut observation);
+                    if !step.reward.is_finite() || observation.iter().any(|x| !x.is_finite()) {
+                        return Err(Error::failed(format!(
+                            "policy {policy}: step {} of episode {number} returned a reward or observation that is not \
+                             finite; mend the environment",
+                            episode.rewards.len()
+                        )));
+                    }
+                    episode.rewards.push(step.reward);
+                    env.signals(&mut signals);
+                    episode.signals.extend_from_slice(&signals);
+                    episode.terminated = step.terminated;
+                    if step.terminated || step.truncated {
+                        break;
+                    }
+                }
+                recorded.push(episode);
+            }
+            Ok(recorded)
+        })
+        .collect()
+}
+
+/// Mean and (population) standard deviation.
+pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+    (mean, variance.sqrt())
+}

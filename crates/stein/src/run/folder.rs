@@ -1,0 +1,146 @@
+//! A run folder: who may write to it, and where things are in it.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use super::checkpoint::{Checkpoint, Store};
+use super::config::Config;
+use super::settings::{Settings, read_table};
+use super::{atomic, settings};
+use crate::env::Registry;
+use crate::error::{Error, Result};
+use crate::train::Trainer;
+
+/// The folder of one run.
+pub struct RunFolder {
+    path: PathBuf,
+    /// Held for as long as this process writes to the folder.
+    _lock: Option<File>,
+}
+
+impl RunFolder {
+    /// Makes the folder of a new run. Refuses one that holds a run, or anything else, already.
+    pub fn create(path: &Path, config: &Config) -> Result<RunFolder> {
+        if path.join("config.toml").exists() {
+            return Err(Error::input(format!(
+                "{} holds a run already; add --resume to go on with it, or choose another folder with --out",
+                path.display()
+            )));
+        }
+        fs::create_dir_all(path).map_err(|error| Error::io("create the folder", path, error))?;
+        let lock = lock(path)?;
+        let mut entries = fs::read_dir(path).map_err(|error| Error::io("read", path, error))?;
+        let foreign = entries.find_map(|entry| {
+            let name = entry.ok()?.file_name();
+            // A run that was killed before its first file was in place leaves no more than these.
+            let ours = name == "lock" || name.to_string_lossy().ends_with(".stein.tmp");
+            (!ours).then(|| name.to_string_lossy().into_owned())
+        });
+        if let Some(name) = foreign {
+            return Err(Error::input(format!(
+                "{} is not empty (it holds {name}, but no run); choose another folder with --out",
+                path.display()
+            )));
+        }
+        atomic::clean(path)?;
+        atomic::write(&path.join("config.toml"), config.to_toml().as_bytes())?;
+        Ok(RunFolder {
+            path: path.to_path_buf(),
+            _lock: Some(lock),
+        })
+    }
+
+    /// Opens the folder of a run to go on with it.
+    pub fn resume(path: &Path) -> Result<RunFolder> {
+        let lock = lock(path)?;
+        atomic::clean(path)?;
+        let folder = RunFolder {
+            path: path.to_path_buf(),
+            _lock: Some(lock),
+        };
+        if folder.checkpoints().exists() {
+            atomic::clean(&folder.checkpoints())?;
+        }
+        Ok(folder)
+    }
+
+    /// Opens the folder of a run to look at it.
+    pub fn open(path: &Path) -> Result<RunFolder> {
+        if !path.join("config.toml").is_file() {
+            return Err(Error::input(format!(
+                "{} is not a run folder (it has no config.toml); give the --out folder of a training run",
+                path.display()
+            )));
+        }
+        Ok(RunFolder {
+            path: path.to_path_buf(),
+            _lock: None,
+        })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A file of the folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn checkpoints(&self) -> PathBuf {
+        self.path.join("checkpoints")
+    }
+
+    /// Its settings.
+    pub fn settings(&self, registry: &Registry) -> Result<Settings> {
+        let path = self.file("config.toml");
+        Settings::resolve(read_table(&path)?, &path.display().to_string(), registry)
+    }
+
+    /// Where its checkpoints are kept.
+    pub fn store(&self, config: &Config) -> Store {
+        Store::new(&self.path, config.checkpoint.keep)
+    }
+
+    /// Restores the newest checkpoint into `trainer`; returns its path, or nothing where there is none yet.
+    pub fn restore(&self, trainer: &mut Trainer) -> Result<Option<PathBuf>> {
+        let Some(path) = self.store(&trainer.config).latest()? else {
+            return Ok(None);
+        };
+        let checkpoint = Checkpoint::load(&path)?;
+        let source = path.display().to_string();
+        let foreign = |what: String| {
+            Error::input(format!(
+                "{source} belongs to another run ({what}); put it back where it came from, or delete it"
+            ))
+        };
+        let table = checkpoint
+            .header
+            .config
+            .parse()
+            .map_err(|_| foreign("its settings cannot be read".into()))?;
+        let mut theirs = Config::from_table(table, &source).map_err(|error| foreign(error.to_string()))?;
+        theirs.iterations = trainer.config.iterations;
+        theirs.stein_version.clone_from(&trainer.config.stein_version);
+        if let Some((key, theirs, ours)) = settings::differences(&theirs, &trainer.config).into_iter().next() {
+            return Err(foreign(format!("{key} is {theirs} there and {ours} in config.toml")));
+        }
+        trainer.restore(checkpoint)?;
+        Ok(Some(path))
+    }
+}
+
+fn lock(path: &Path) -> Result<File> {
+    let name = path.join("lock");
+    let file = File::create(&name).map_err(|error| Error::io("write", &name, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::input(format!(
+            "another process is training in {}; wait for it, stop it, or choose another folder with --out",
+            path.display()
+        ))),
+        // A file system without locks: go on without.
+        Err(TryLockError::Error(_)) => Ok(file),
+    }
+}

@@ -1,0 +1,59 @@
+//! A training session: the loop over iterations, with its observers, from where the folder stands to the last iteration.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::folder::RunFolder;
+use super::observer::{Checkpoints, Observer, Tables, TensorBoard};
+use crate::error::{Error, Result};
+use crate::train::Trainer;
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All iterations are done.
+    Done,
+    /// It was asked to stop; everything is saved.
+    Interrupted,
+}
+
+/// Trains until all iterations are done or `stop` is set. State is taken from the folder's newest checkpoint.
+pub fn train(
+    trainer: &mut Trainer,
+    folder: &RunFolder,
+    stop: &AtomicBool,
+    progress: &mut dyn Observer,
+) -> Result<Outcome> {
+    let latest = folder.restore(trainer)?;
+    let mut tables = Tables::open(folder, trainer)?;
+    let mut events = TensorBoard::open(folder, trainer)?;
+    let mut checkpoints = Checkpoints::open(folder, trainer, latest);
+    while trainer.iteration() < trainer.config.iterations {
+        if stop.load(Ordering::Relaxed) {
+            checkpoints.finish(trainer)?;
+            progress.finish(trainer)?;
+            return Ok(Outcome::Interrupted);
+        }
+        let record = trainer
+            .iterate()
+            .map_err(|error| name_checkpoint(error, &checkpoints))?;
+        let observers: [&mut dyn Observer; 4] = [&mut tables, &mut events, &mut checkpoints, &mut *progress];
+        for observer in observers {
+            observer.iteration(trainer, &record)?;
+        }
+    }
+    checkpoints.finish(trainer)?;
+    progress.finish(trainer)?;
+    Ok(Outcome::Done)
+}
+
+/// A failed computation is told together with the state that is still good.
+fn name_checkpoint(error: Error, checkpoints: &Checkpoints) -> Error {
+    match (error, &checkpoints.latest) {
+        (Error::Failed(sentence), Some((iteration, path))) => Error::failed(format!(
+            "{sentence}; the last good checkpoint is {} (iteration {iteration})",
+            path.display()
+        )),
+        (Error::Failed(sentence), None) => Error::failed(format!("{sentence}; there is no checkpoint yet")),
+        (other, _) => other,
+    }
+}

@@ -1,0 +1,332 @@
+//! Algorithm 1: the training loop.
+
+use std::time::Instant;
+
+use rand::seq::SliceRandom;
+use rayon::prelude::*;
+
+use crate::env::{Spec, Task};
+use crate::error::{Error, Result};
+use crate::method::{self, Method};
+use crate::policy::reward::RewardScaler;
+use crate::policy::{Critics, Ensemble, Rollout, Worker};
+use crate::rng::{Purpose, stream};
+use crate::run::checkpoint::Checkpoint;
+use crate::run::config::{Config, RewardScaling};
+use crate::update::{UpdateReport, Updater, entropy};
+
+/// An ensemble in training: all of its state.
+pub struct Trainer {
+    /// The settings.
+    pub config: Config,
+    /// Sizes and names of the environment.
+    pub spec: Spec,
+    /// The policies.
+    pub ensemble: Ensemble,
+    critics: Critics,
+    workers: Vec<Worker>,
+    scalers: Vec<RewardScaler>,
+    method: Box<dyn Method>,
+    updater: Updater,
+    rollouts: Vec<Rollout>,
+    iteration: usize,
+}
+
+/// What one iteration did.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Iterations done, this one included.
+    pub iteration: usize,
+    /// Values of the metrics, in the order of [`Trainer::metric_names`].
+    pub metrics: Vec<f64>,
+    /// Wall times.
+    pub timings: Timings,
+}
+
+/// Seconds spent in the phases of an iteration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timings {
+    /// Stepping the environments.
+    pub rollout: f64,
+    /// Ratio estimation, kernels and diversity rewards.
+    pub ratio: f64,
+    /// Values and advantages.
+    pub advantages: f64,
+    /// Updates of critics and policies.
+    pub update: f64,
+    /// All of it.
+    pub total: f64,
+}
+
+impl Trainer {
+    /// Draws a new ensemble.
+    pub fn new(config: Config, task: &dyn Task) -> Result<Self> {
+        config.validate()?;
+        let (n, seed) = (config.ensemble, config.seed);
+        let method = method::build(&config)?;
+        let workers = (0..n).map(|i| Worker::new(task, seed, i)).collect::<Result<Vec<_>>>()?;
+        let spec = task.make()?.spec().clone();
+        let ensemble = Ensemble::new(n, &spec, &config.policy, &config.ppo, seed);
+        let streams = method.streams() + 1;
+        Ok(Trainer {
+            critics: Critics::new(
+                n,
+                streams,
+                spec.observation,
+                &config.critic,
+                &config.ppo,
+                config.steps,
+                seed,
+            ),
+            updater: Updater::new(n, &ensemble.policies.shape, config.steps, &config.ppo),
+            scalers: vec![RewardScaler::default(); n],
+            rollouts: vec![Rollout::default(); n],
+            iteration: 0,
+            config,
+            spec,
+            ensemble,
+            workers,
+            method,
+        })
+    }
+
+    /// Iterations done.
+    pub fn iteration(&self) -> usize {
+        self.iteration
+    }
+
+    /// One iteration of Algorithm 1.
+    pub fn iterate(&mut self) -> Result<Record> {
+        let mut clock = Clock::new();
+        self.collect()?;
+        let rollout = clock.lap();
+
+        let guidance = self.method.guide(&self.ensemble, &self.rollouts, self.iteration)?;
+        let ratio = clock.lap();
+
+        let task_rewards = self.task_rewards();
+        let streams = self.method.streams();
+        let rewards = |i: usize, s: usize| match s {
+            0 => &task_rewards[i][..],
+            s => &guidance.rewards[i * streams + s - 1][..],
+        };
+        let judgement = self
+            .critics
+            .judge(&self.rollouts, rewards, &self.config.ppo, guidance.standardised);
+        let advantages = clock.lap();
+
+        let (orders, rate) = (self.minibatch_orders(), self.learning_rate());
+        let ppo = &self.config.ppo;
+        let value_loss = self.critics.update(&self.rollouts, &judgement, &orders, ppo, rate);
+        let reports = self.updater.update(
+            &mut self.ensemble,
+            &self.rollouts,
+            &judgement,
+            &guidance,
+            &orders,
+            ppo,
+            rate,
+        );
+        self.check(&reports)?;
+        self.ensemble.observe(&self.rollouts);
+        let update = clock.lap();
+
+        self.iteration += 1;
+        let explained = mean((0..self.config.ensemble).map(|i| judgement.explained_variance(i * (streams + 1))));
+        Ok(Record {
+            iteration: self.iteration,
+            metrics: self.metrics(&reports, value_loss, explained, rate),
+            timings: Timings {
+                rollout,
+                ratio,
+                advantages,
+                update,
+                total: clock.total(),
+            },
+        })
+    }
+
+    /// Rollouts with every policy, in parallel over policies.
+    fn collect(&mut self) -> Result<()> {
+        let (ensemble, iteration, steps) = (&self.ensemble, self.iteration, self.config.steps);
+        let shape = &ensemble.policies.shape;
+        // Collected in order, so that of several failures it is always the same one that is told.
+        let results: Vec<Result<()>> = self
+            .workers
+            .par_iter_mut()
+            .zip(&mut self.rollouts)
+            .enumerate()
+            .map(|(i, (worker, rollout))| {
+                let (policy, normalizer) = (ensemble.policies.member(i), &ensemble.normalizers[i]);
+                worker.collect(shape, policy, normalizer, iteration, steps, rollout)
+            })
+            .collect();
+        results
+            .into_iter()
+            .collect::<Result<()>>()
+            .map_err(|error| match error {
+                Error::Failed(sentence) => Error::failed(format!("iteration {}: {sentence}", iteration + 1)),
+                other => other,
+            })
+    }
+
+    fn task_rewards(&mut self) -> Vec<Vec<f32>> {
+        let gamma = self.config.ppo.gamma;
+        let scaling = self.config.ppo.reward_scaling;
+        let each = self.rollouts.iter().zip(&mut self.scalers);
+        each.map(|(rollout, scaler)| match scaling {
+            RewardScaling::None => rollout.rewards.clone(),
+            RewardScaling::Return => scaler.scale(rollout, gamma),
+        })
+        .collect()
+    }
+
+    /// Sample numbers of every policy, shuffled anew for each epoch.
+    fn minibatch_orders(&self) -> Vec<Vec<u32>> {
+        let steps = self.config.steps as u32;
+        let order = |i| {
+            let mut random = stream(self.config.seed, Purpose::Minibatch, i, self.iteration);
+            let mut order = Vec::with_capacity(self.config.ppo.epochs * self.config.steps);
+            for _ in 0..self.config.ppo.epochs {
+                let first = order.len();
+                order.extend(0..steps);
+                order[first..].shuffle(&mut random);
+            }
+            order
+        };
+        (0..self.config.ensemble).map(order).collect()
+    }
+
+    fn learning_rate(&self) -> f64 {
+        let ppo = &self.config.ppo;
+        let left = 1.0 - self.iteration as f64 / self.config.iterations as f64;
+        if ppo.anneal_learning_rate {
+            ppo.learning_rate * left.max(0.0)
+        } else {
+            ppo.learning_rate
+        }
+    }
+
+    fn check(&self, reports: &[UpdateReport]) -> Result<()> {
+        match reports.iter().position(|report| !report.gradient_norm.is_finite()) {
+            None => Ok(()),
+            Some(i) => Err(Error::failed(format!(
+                "iteration {}: the gradient of policy {i} is not finite; lower ppo.learning_rate or check the rewards",
+                self.iteration + 1
+            ))),
+        }
+    }
+
+    /// Names of the metrics of an iteration. docs/metrics.md explains each.
+    pub fn metric_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = [
+            "return_mean",
+            "return_best",
+            "return_worst",
+            "episodes",
+            "episode_length",
+            "entropy",
+            "approximate_kl",
+            "clip_fraction",
+            "gradient_norm",
+            "value_loss",
+            "explained_variance",
+            "learning_rate",
+        ]
+        .map(String::from)
+        .to_vec();
+        names.extend((0..self.config.ensemble).map(|i| format!("return_{i}")));
+        names.extend(self.method.metric_names());
+        names
+    }
+
+    fn metrics(&self, reports: &[UpdateReport], value_loss: f64, explained: f64, rate: f64) -> Vec<f64> {
+        let returns: Vec<f64> = self
+            .rollouts
+            .iter()
+            .map(|rollout| mean(rollout.episodes.iter().map(|e| e.0)))
+            .collect();
+        let known = || returns.iter().copied().filter(|r| r.is_finite());
+        let lengths = self
+            .rollouts
+            .iter()
+            .flat_map(|rollout| rollout.episodes.iter().map(|e| e.1 as f64));
+        let mut metrics = vec![
+            mean(known()),
+            known().fold(f64::NAN, f64::max),
+            known().fold(f64::NAN, f64::min),
+            self.rollouts.iter().map(|rollout| rollout.episodes.len() as f64).sum(),
+            mean(lengths),
+            mean(self.rollouts.iter().map(entropy)),
+            mean(reports.iter().map(|r| r.approximate_kl)),
+            mean(reports.iter().map(|r| r.clip_fraction)),
+            mean(reports.iter().map(|r| r.gradient_norm)),
+            value_loss,
+            explained,
+            rate,
+        ];
+        metrics.extend(returns);
+        metrics.extend(self.method.metrics());
+        metrics
+    }
+
+    /// Multiplications and additions of one update phase.
+    pub fn update_flops(&self) -> f64 {
+        let (config, shape) = (&self.config, &self.ensemble.policies.shape);
+        let samples = config.steps as f64 * config.ppo.epochs as f64 * config.ensemble as f64;
+        samples * (shape.forward_flops() + shape.backward_flops()) + self.critics.flops(config.steps, config.ppo.epochs)
+    }
+
+    /// All state as a checkpoint.
+    pub fn checkpoint(&self) -> Checkpoint {
+        let mut checkpoint = Checkpoint::new(self.iteration, self.config.to_toml());
+        self.ensemble.save(&mut checkpoint);
+        self.critics.save(&mut checkpoint);
+        self.workers.iter().for_each(|worker| worker.save(&mut checkpoint));
+        for (i, scaler) in self.scalers.iter().enumerate() {
+            scaler.save(i, &mut checkpoint);
+        }
+        self.method.save(&mut checkpoint);
+        checkpoint
+    }
+
+    /// Takes all state from a checkpoint of the same settings.
+    pub fn restore(&mut self, mut checkpoint: Checkpoint) -> Result<()> {
+        self.ensemble.restore(&mut checkpoint)?;
+        self.critics.restore(&mut checkpoint)?;
+        for worker in &mut self.workers {
+            worker.restore(&mut checkpoint)?;
+        }
+        for (i, scaler) in self.scalers.iter_mut().enumerate() {
+            scaler.restore(i, &mut checkpoint)?;
+        }
+        self.method.restore(&mut checkpoint)?;
+        self.iteration = checkpoint.header.iteration;
+        Ok(())
+    }
+}
+
+/// Mean of what is there; NaN of nothing.
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (count, sum) = values.fold((0.0, 0.0), |(count, sum), x| (count + 1.0, sum + x));
+    sum / count
+}
+
+struct Clock {
+    start: Instant,
+    last: Instant,
+}
+
+impl Clock {
+    fn new() -> Self {
+        let now = Instant::now();
+        Clock { start: now, last: now }
+    }
+    fn lap(&mut self) -> f64 {
+        let before = std::mem::replace(&mut self.last, Instant::now());
+        (self.last - before).as_secs_f64()
+    }
+    fn total(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+}
