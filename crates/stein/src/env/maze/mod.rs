@@ -6,7 +6,7 @@
 //! r = exp(-|x - goal|)
 //! ```
 //!
-//! Start, goal and reward are those of Section 5.1 of the paper; walls, dynamics and horizon are not published and are
+//! Start, goal and reward are those of Section 5 of the paper; walls, dynamics and horizon are not published and are
 //! ours. `docs/maze.md` has the drawing and the definition of every metric.
 
 pub mod collision;

@@ -78,6 +78,7 @@ fn every_named_way_can_be_driven_and_has_its_own_signature() {
         assert!(!ways.contains(&way));
         ways.push(way);
     }
+    assert_eq!([&ways[2], &ways[3], &ways[4]].map(Vec::len), [0, 1, 2]);
     // Through the outer gate and over the bar: a way without a name.
     let over = [[1.7, -1.2], [1.7, -0.3], [1.1, 0.6], [0.5, 0.58], [0.0, 0.0]];
     let way = maze.way(&[drive(&maze, 1, follow(&over))]).unwrap();
@@ -170,6 +171,8 @@ fn settings_come_from_toml_and_wrong_ones_are_refused() {
     assert_eq!(resolved["half_width"].as_float(), Some(3.0));
     assert_eq!(resolved["horizon"].as_integer(), Some(100));
     assert_eq!(build(&resolved.to_string()).unwrap().1, resolved);
+    // The example of docs/maze.md.
+    build("walls = [[-2, -1, 0.5, -0.8], [-0.5, -0.5, 2, -0.3]]").unwrap();
     for (text, expected) in [
         ("half_with = 3", "half_with"),
         ("walls = [[0, 0, 1]]", "env.walls"),

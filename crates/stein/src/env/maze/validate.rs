@@ -44,7 +44,7 @@ fn numbers(maze: &MazeConfig) -> Result<()> {
         }
     }
     for (key, value) in [("start_noise", maze.start_noise), ("drag", maze.drag)] {
-        if !(value >= 0.0 && value <= LARGEST) {
+        if !(0.0..=LARGEST).contains(&value) {
             return refuse(format!("env.{key} is {value}; choose a number from 0 to {LARGEST:e}"));
         }
     }
@@ -173,9 +173,11 @@ fn nearest(point: Point, rectangle: &Rectangle) -> Point {
 mod tests {
     use super::*;
 
+    type Change = fn(&mut MazeConfig);
+
     #[test]
     fn every_impossible_setting_is_refused_by_name() {
-        let cases: [(&str, fn(&mut MazeConfig)); 26] = [
+        let cases: [(&str, Change); 26] = [
             ("env.half_width is 0", |maze| maze.half_width = 0.0),
             ("env.half_width is inf", |maze| maze.half_width = f64::INFINITY),
             ("env.goal_radius is -1", |maze| maze.goal_radius = -1.0),
