@@ -1,1 +1,73 @@
-//! cli
+//! The command line of `stein`, as a library: a program with environments of its own gets all of it by
+//! [`main_with`] and its registry (see `examples/pendulum.rs`).
+#![warn(missing_docs)]
+
+mod command;
+mod options;
+mod progress;
+
+use clap::{Parser, Subcommand};
+use stein::env::Registry;
+
+pub use options::TrainOptions;
+
+/// Train ensembles of policies that all earn high return and all behave differently.
+#[derive(Parser)]
+#[command(name = "stein", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train an ensemble; the run folder holds settings, metrics, checkpoints and a summary.
+    Train(command::train::Arguments),
+    /// Run episodes of a trained ensemble and print returns and the task's measures.
+    Eval(command::eval::Arguments),
+    /// Draw learning curves and the task's own figures of a run, as PNG and SVG.
+    Plot(command::plot::Arguments),
+    /// Time the phases of an iteration.
+    Bench(command::bench::Arguments),
+    /// List the environments, or the settings of one.
+    Envs(command::envs::Arguments),
+}
+
+/// What a command ended with, besides an error.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    Done,
+    Interrupted,
+}
+
+/// Runs the program with these environments and exits: 0 done, 1 failed, 2 bad input, 130 interrupted (state saved).
+pub fn main_with(registry: Registry) -> ! {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Train(arguments) => command::train::run(arguments, &registry),
+        Command::Eval(arguments) => command::eval::run(arguments, &registry),
+        Command::Plot(arguments) => command::plot::run(arguments, &registry),
+        Command::Bench(arguments) => command::bench::run(arguments, &registry),
+        Command::Envs(arguments) => command::envs::run(arguments, &registry),
+    };
+    let code = match result {
+        Ok(Ended::Done) => 0,
+        Ok(Ended::Interrupted) => 130,
+        Err(error) => {
+            eprintln!("error: {error}");
+            error.exit_code()
+        }
+    };
+    std::process::exit(code)
+}
+
+/// Prints text on stdout; a reader that has gone away (`stein … | head`) is no error.
+fn print(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Prints one JSON object on stdout.
+fn print_json(value: &serde_json::Value) {
+    print(&format!("{value:#}\n"));
+}

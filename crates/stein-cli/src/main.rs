@@ -1,1 +1,5 @@
-fn main() {}
+//! The program `stein`.
+
+fn main() {
+    stein_cli::main_with(stein::env::Registry::default());
+}

@@ -1,0 +1,98 @@
+//! `stein eval`: episodes of a trained ensemble.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Map, Value};
+use stein::env::Registry;
+use stein::policy::evaluate::evaluate;
+use stein::run::folder::RunFolder;
+use stein::run::report::report;
+use stein::run::settings::Settings;
+use stein::train::Trainer;
+use stein::{Error, Result};
+
+use crate::{Ended, print, print_json};
+
+/// Arguments of `stein eval`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The run folder
+    run: PathBuf,
+    /// Episodes of each policy
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    episodes: usize,
+    /// Seed of the episodes [default: the seed of the run]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Sample actions instead of taking the mean
+    #[arg(long)]
+    stochastic: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The trained ensemble of a run folder with its settings.
+pub fn load(run: &std::path::Path, registry: &Registry) -> Result<(Settings, Trainer)> {
+    let folder = RunFolder::open(run)?;
+    let settings = folder.settings(registry)?;
+    let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
+    match folder.restore(&mut trainer)? {
+        Some(_) => Ok((settings, trainer)),
+        None => Err(Error::input(format!(
+            "{} has no checkpoint yet; let it train to its first one (checkpoint.every = {})",
+            run.display(),
+            settings.config.checkpoint.every
+        ))),
+    }
+}
+
+/// Refuses numbers of episodes that make no sense.
+pub fn check_episodes(episodes: usize) -> Result<()> {
+    if (1..=100_000).contains(&episodes) {
+        return Ok(());
+    }
+    Err(Error::input(format!("--episodes {episodes} is out of range: choose 1 to 100000")))
+}
+
+pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
+    check_episodes(arguments.episodes)?;
+    let (settings, trainer) = load(&arguments.run, registry)?;
+    let seed = arguments.seed.unwrap_or(settings.config.seed);
+    let episodes =
+        evaluate(&trainer.ensemble, settings.task.as_ref(), seed, arguments.episodes, arguments.stochastic)?;
+    let report = report(&settings, &episodes);
+    if arguments.json {
+        print_json(&Value::Object(report));
+    } else {
+        print(&table(&report, trainer.iteration(), arguments.episodes));
+    }
+    Ok(Ended::Done)
+}
+
+/// The report as text: one line a policy, then the ensemble.
+fn table(report: &Map<String, Value>, iteration: usize, episodes: usize) -> String {
+    let show = |value: &Value| value.as_f64().map_or("-".into(), |value| format!("{value:.3}"));
+    let policies = report["policies"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<&String> = policies.first().and_then(Value::as_object).into_iter().flat_map(Map::keys).collect();
+    let mut text = format!(
+        "{} by {} after {iteration} iterations, {episodes} episodes a policy\n\npolicy",
+        report["env"].as_str().unwrap_or_default(),
+        report["method"].as_str().unwrap_or_default()
+    );
+    for name in &names {
+        text += &format!("  {name:>14}");
+    }
+    for (i, policy) in policies.iter().enumerate() {
+        text += &format!("\n{i:>6}");
+        for name in &names {
+            text += &format!("  {:>14}", show(&policy[name.as_str()]));
+        }
+    }
+    text += "\n\n";
+    for (name, value) in report["ensemble"].as_object().into_iter().flatten() {
+        text += &format!("{name:>18}  {}\n", show(value));
+    }
+    text
+}

@@ -1,0 +1,7 @@
+//! One file a command.
+
+pub mod bench;
+pub mod envs;
+pub mod eval;
+pub mod plot;
+pub mod train;

@@ -1,0 +1,49 @@
+//! `stein plot`: the figures of a run.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use stein::env::Registry;
+use stein::plot::{draw, learning};
+use stein::policy::evaluate::evaluate;
+use stein::run::folder::RunFolder;
+use stein::run::metrics::Table;
+use stein::{Error, Result};
+
+use super::eval::{check_episodes, load};
+use crate::{Ended, print};
+
+/// Arguments of `stein plot`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The run folder
+    run: PathBuf,
+    /// Episodes of each policy in the task's figures
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    episodes: usize,
+    /// Sample actions instead of taking the mean
+    #[arg(long)]
+    stochastic: bool,
+    /// Where the pictures go [default: RUN/figures]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
+    check_episodes(arguments.episodes)?;
+    let folder = RunFolder::open(&arguments.run)?;
+    let out = arguments.out.unwrap_or_else(|| folder.file("figures"));
+    std::fs::create_dir_all(&out).map_err(|error| Error::io("create the folder", &out, error))?;
+    let (settings, trainer) = load(&arguments.run, registry)?;
+    let config = &settings.config;
+    let mut figures = learning::figures(&Table::read(&folder.file("metrics.csv"))?, config);
+    let task = settings.task.as_ref();
+    let episodes = evaluate(&trainer.ensemble, task, config.seed, arguments.episodes, arguments.stochastic)?;
+    figures.extend(task.figures(&episodes));
+    for (name, figure) in figures {
+        for path in draw(&figure, &out.join(name))? {
+            print(&format!("{}\n", path.display()));
+        }
+    }
+    Ok(Ended::Done)
+}

@@ -1,0 +1,142 @@
+//! `stein train`: trains an ensemble, from the beginning or from where its folder stands.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::json;
+use stein::env::Registry;
+use stein::policy::evaluate::evaluate;
+use stein::run::atomic;
+use stein::run::folder::RunFolder;
+use stein::run::report::report;
+use stein::run::session::{self, Outcome};
+use stein::run::settings::{Settings, differences, read_table};
+use stein::train::Trainer;
+use stein::{Error, Result};
+
+use crate::options::TrainOptions;
+use crate::progress::Progress;
+use crate::{Ended, print, print_json};
+
+/// Arguments of `stein train`.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    options: TrainOptions,
+    /// The run folder [default: runs/ENV-METHOD-seedS]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the run in the folder from its newest checkpoint; start it where there is none
+    #[arg(long)]
+    resume: bool,
+    /// Print the summary as one JSON object on stdout, and nothing else there
+    #[arg(long)]
+    json: bool,
+}
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
+    let (settings, folder) = prepare(&arguments, registry)?;
+    let pool = arguments.options.pool()?;
+    stop_on_interrupt()?;
+    let start = Instant::now();
+    let (outcome, trainer) = pool.install(|| -> Result<_> {
+        let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
+        let mut progress = Progress::new(&settings.config, folder.path());
+        let outcome = session::train(&mut trainer, &folder, &STOP, &mut progress)?;
+        Ok((outcome, trainer))
+    })?;
+    if outcome == Outcome::Interrupted {
+        eprintln!(
+            "stopped after iteration {} of {}; everything is saved: go on with --resume --out {}",
+            trainer.iteration(),
+            settings.config.iterations,
+            folder.path().display()
+        );
+        return Ok(Ended::Interrupted);
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let summary = pool.install(|| summarise(&settings, &trainer, seconds))?;
+    atomic::write(&folder.file("summary.json"), format!("{summary:#}\n").as_bytes())?;
+    if arguments.json {
+        print_json(&summary);
+    } else {
+        let path = folder.path().display();
+        print(&format!("done: {path}\n  stein eval {path}\n  stein plot {path}\n"));
+    }
+    Ok(Ended::Done)
+}
+
+/// The settings of the run and its folder, new or resumed.
+fn prepare(arguments: &Arguments, registry: &Registry) -> Result<(Settings, RunFolder)> {
+    let options = &arguments.options;
+    if options.env.is_none() && options.config.is_none() && !(arguments.resume && arguments.out.is_some()) {
+        return Err(Error::input("which environment? As in `stein train maze`; `stein envs` lists them"));
+    }
+    if let (true, Some(out)) = (arguments.resume, &arguments.out)
+        && out.join("config.toml").is_file()
+    {
+        return resume(options, out, registry);
+    }
+    let settings = options.resolve(registry)?;
+    let out = arguments.out.clone().unwrap_or_else(|| {
+        let config = &settings.config;
+        PathBuf::from(format!("runs/{}-{}-seed{}", settings.env(), config.method, config.seed))
+    });
+    if arguments.resume && out.join("config.toml").is_file() {
+        return resume(options, &out, registry);
+    }
+    let folder = RunFolder::create(&out, &settings.config)?;
+    Ok((settings, folder))
+}
+
+/// Settings of a run that goes on: those of its folder. Options may repeat them and may change `iterations`.
+fn resume(options: &TrainOptions, out: &std::path::Path, registry: &Registry) -> Result<(Settings, RunFolder)> {
+    let folder = RunFolder::resume(out)?;
+    let stored = folder.settings(registry)?;
+    let mut table = read_table(&folder.file("config.toml"))?;
+    let source = options.apply(&mut table)?;
+    let asked = Settings::resolve(table, &source, registry)?;
+    for (key, old, new) in differences(&stored.config, &asked.config) {
+        if key != "iterations" {
+            return Err(Error::input(format!(
+                "the run in {} has {key} = {old}, but {new} was asked for; leave that out to go on with the run, or \
+                 start another one with a new --out",
+                out.display()
+            )));
+        }
+    }
+    if asked.config != stored.config {
+        atomic::write(&folder.file("config.toml"), asked.config.to_toml().as_bytes())?;
+    }
+    Ok((asked, folder))
+}
+
+/// The first Ctrl-C asks to stop after the present iteration, the second stops at once.
+fn stop_on_interrupt() -> Result<()> {
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("stopping after this iteration (again to stop at once and go back to the last checkpoint)");
+    })
+    .map_err(|error| Error::failed(format!("cannot watch for Ctrl-C: {error}")))
+}
+
+/// Episodes of the final policies for `summary.json`.
+const EPISODES: usize = 5;
+
+fn summarise(settings: &Settings, trainer: &Trainer, seconds: f64) -> Result<serde_json::Value> {
+    let config = &settings.config;
+    let episodes = evaluate(&trainer.ensemble, settings.task.as_ref(), config.seed, EPISODES, false)?;
+    let mut summary = report(settings, &episodes);
+    summary.insert("iterations".into(), json!(trainer.iteration()));
+    summary.insert("env_steps".into(), json!(trainer.iteration() * config.steps * config.ensemble));
+    summary.insert("evaluation_episodes".into(), json!(EPISODES));
+    summary.insert("wall_seconds".into(), json!((seconds * 10.0).round() / 10.0));
+    summary.insert("stein_version".into(), json!(config.stein_version));
+    Ok(summary.into())
+}

@@ -1,0 +1,103 @@
+//! Options that `train` and `bench` share: where settings come from.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use stein::env::Registry;
+use stein::run::settings::{self, Settings, read_table};
+use stein::{Error, Result};
+
+/// Settings on the command line. Later ones win: defaults, --config, --set, then these flags.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TrainOptions {
+    /// The environment (see `stein envs`)
+    pub env: Option<String>,
+    /// How the ensemble is trained
+    #[arg(long)]
+    pub method: Option<String>,
+    /// Number of policies
+    #[arg(long, value_name = "N")]
+    pub ensemble: Option<usize>,
+    /// Iterations of Algorithm 1
+    #[arg(long, value_name = "N")]
+    pub iterations: Option<usize>,
+    /// Steps of each policy per iteration
+    #[arg(long, value_name = "N")]
+    pub steps: Option<usize>,
+    /// Seed of all randomness
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// A TOML file of settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// One setting by its dotted key, as in ppo.clip=0.1 or env.horizon=200 (may be repeated)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Threads to use; the results are the same for any number [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+}
+
+impl TrainOptions {
+    /// Puts these options over a table of settings; returns a name for it in error messages.
+    pub fn apply(&self, table: &mut toml::Table) -> Result<String> {
+        let mut source = String::from("the settings");
+        if let Some(path) = &self.config {
+            let file = read_table(path)?;
+            settings::merge(table, file);
+            source = path.display().to_string();
+        }
+        for pair in &self.set {
+            settings::set(table, pair)?;
+        }
+        let mut put = |key: &str, value: Option<toml::Value>| {
+            if let Some(value) = value {
+                table.insert(key.into(), value);
+            }
+        };
+        let whole = |value: Option<usize>| value.map(|value| toml::Value::Integer(value.min(i64::MAX as usize) as i64));
+        put("method", self.method.clone().map(Into::into));
+        put("ensemble", whole(self.ensemble));
+        put("iterations", whole(self.iterations));
+        put("steps", whole(self.steps));
+        if let Some(seed) = self.seed {
+            let seed = i64::try_from(seed)
+                .map_err(|_| Error::input(format!("--seed {seed} is too large: choose one below 2^63")))?;
+            put("seed", Some(seed.into()));
+        }
+        if let Some(name) = &self.env {
+            let env = table.entry("env").or_insert_with(|| toml::Table::new().into());
+            let env = env
+                .as_table_mut()
+                .ok_or_else(|| Error::input(format!("{source}: env must be a table, as in [env]")))?;
+            match env.get("name").and_then(|name| name.as_str()) {
+                Some(other) if other != name => {
+                    return Err(Error::input(format!(
+                        "{source} is for the environment {other}, not {name}; leave one of the two out"
+                    )));
+                }
+                _ => env.insert("name".into(), name.clone().into()),
+            };
+        }
+        Ok(source)
+    }
+
+    /// Resolves the settings of a new run.
+    pub fn resolve(&self, registry: &Registry) -> Result<Settings> {
+        let mut table = toml::Table::new();
+        let source = self.apply(&mut table)?;
+        Settings::resolve(table, &source, registry)
+    }
+
+    /// Makes the pool of threads that everything runs on.
+    pub fn pool(&self) -> Result<rayon::ThreadPool> {
+        let threads = self.threads.unwrap_or(0);
+        if self.threads == Some(0) || threads > 4096 {
+            return Err(Error::input(format!("--threads {threads} is out of range: choose 1 to 4096")));
+        }
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|error| Error::failed(format!("cannot start the threads: {error}; try a smaller --threads")))
+    }
+}
