@@ -1,4 +1,24 @@
-//! Pictures: plain data ([`Figure`]) that a task or a run describes, drawn as PNG and SVG.
+//! Pictures: plain data ([`Figure`]) that a task or a run describes, drawn as PNG and SVG by [`draw`].
+//!
+//! To add a kind of figure, write its data type and its variant of [`Figure`] here, and its file with a function
+//! `draw(&Kind, &Page<DB>)`: axes, heading and legend come from `frame`, strokes and texts from `page`.
+
+mod bitmap;
+mod frame;
+mod lines;
+mod map;
+mod page;
+mod style;
+mod vector;
+
+use plotters::prelude::DrawingBackend;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use page::Page;
 
 /// A picture, described by its data.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +79,64 @@ pub enum CurveStyle {
     Policy(usize),
     /// Thick and black: a mean.
     Mean,
-    /// Thick, dashed or in a strong colour: the best.
+    /// Thick, dashed and green: the best.
     Best,
 }
+
+/// Draws a figure into `stem.png` and `stem.svg` and returns these two paths. Each file appears whole or not at all.
+pub fn draw(figure: &Figure, stem: &Path) -> Result<Vec<PathBuf>> {
+    let files = [
+        ("png", bitmap::png(figure)?),
+        ("svg", vector::svg(figure)?.into_bytes()),
+    ];
+    files
+        .into_iter()
+        .map(|(extension, bytes)| write(&with_ending(stem, extension), &bytes))
+        .collect()
+}
+
+impl Figure {
+    /// Width and height in pixels.
+    fn size(&self) -> [u32; 2] {
+        match self {
+            Figure::Map(map) => map::size(map),
+            Figure::Lines(_) => style::LINES_SIZE,
+        }
+    }
+
+    fn draw_on<DB: DrawingBackend>(&self, page: Page<DB>) -> Result<()> {
+        match self {
+            Figure::Map(map) => map::draw(map, &page)?,
+            Figure::Lines(lines) => lines::draw(lines, &page)?,
+        }
+        page.finish()
+    }
+}
+
+/// `stem.extension`, keeping dots that are part of the stem.
+fn with_ending(stem: &Path, extension: &str) -> PathBuf {
+    let mut path = OsString::from(stem);
+    path.push(".");
+    path.push(extension);
+    path.into()
+}
+
+/// Writes beside the file and renames, so that a full disk or an interrupt never leaves half a picture.
+fn write(path: &Path, bytes: &[u8]) -> Result<PathBuf> {
+    let temporary = with_ending(path, "tmp");
+    let write_and_rename = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write_and_rename().map_err(|source| {
+        // What was written so far is of no use; that it may not exist is fine.
+        let _ = fs::remove_file(&temporary);
+        Error::io("write", path, source)
+    })?;
+    Ok(path.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests;
