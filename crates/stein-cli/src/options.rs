@@ -93,7 +93,9 @@ impl TrainOptions {
     pub fn pool(&self) -> Result<rayon::ThreadPool> {
         let threads = self.threads.unwrap_or(0);
         if self.threads == Some(0) || threads > 4096 {
-            return Err(Error::input(format!("--threads {threads} is out of range: choose 1 to 4096")));
+            return Err(Error::input(format!(
+                "--threads {threads} is out of range: choose 1 to 4096"
+            )));
         }
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads)

@@ -35,7 +35,11 @@ impl Progress {
             ProgressBar::with_draw_target(Some(config.iterations as u64), ProgressDrawTarget::stderr())
                 .with_style(style)
         });
-        Progress { bar, iterations: config.iterations, started: false }
+        Progress {
+            bar,
+            iterations: config.iterations,
+            started: false,
+        }
     }
 }
 

@@ -277,6 +277,11 @@ impl Trainer {
         samples * (shape.forward_flops() + shape.backward_flops()) + self.critics.flops(config.steps, config.ppo.epochs)
     }
 
+    /// Multiplications and additions of one ratio phase; 0 where the method has none.
+    pub fn ratio_flops(&self) -> f64 {
+        self.method.ratio_flops()
+    }
+
     /// All state as a checkpoint.
     pub fn checkpoint(&self) -> Checkpoint {
         let mut checkpoint = Checkpoint::new(self.iteration, self.config.to_toml());

@@ -29,7 +29,11 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         spec.observation,
         spec.action(),
         spec.horizon,
-        if spec.can_terminate { "can end early" } else { "never ends early" },
+        if spec.can_terminate {
+            "can end early"
+        } else {
+            "never ends early"
+        },
         spec.signals.join(", "),
         toml::to_string(&settings).unwrap_or_default()
     ));

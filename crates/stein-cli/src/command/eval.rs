@@ -53,15 +53,22 @@ pub fn check_episodes(episodes: usize) -> Result<()> {
     if (1..=100_000).contains(&episodes) {
         return Ok(());
     }
-    Err(Error::input(format!("--episodes {episodes} is out of range: choose 1 to 100000")))
+    Err(Error::input(format!(
+        "--episodes {episodes} is out of range: choose 1 to 100000"
+    )))
 }
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     check_episodes(arguments.episodes)?;
     let (settings, trainer) = load(&arguments.run, registry)?;
     let seed = arguments.seed.unwrap_or(settings.config.seed);
-    let episodes =
-        evaluate(&trainer.ensemble, settings.task.as_ref(), seed, arguments.episodes, arguments.stochastic)?;
+    let episodes = evaluate(
+        &trainer.ensemble,
+        settings.task.as_ref(),
+        seed,
+        arguments.episodes,
+        arguments.stochastic,
+    )?;
     let report = report(&settings, &episodes);
     if arguments.json {
         print_json(&Value::Object(report));
@@ -75,7 +82,12 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
 fn table(report: &Map<String, Value>, iteration: usize, episodes: usize) -> String {
     let show = |value: &Value| value.as_f64().map_or("-".into(), |value| format!("{value:.3}"));
     let policies = report["policies"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let names: Vec<&String> = policies.first().and_then(Value::as_object).into_iter().flat_map(Map::keys).collect();
+    let names: Vec<&String> = policies
+        .first()
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::keys)
+        .collect();
     let mut text = format!(
         "{} by {} after {iteration} iterations, {episodes} episodes a policy\n\npolicy",
         report["env"].as_str().unwrap_or_default(),

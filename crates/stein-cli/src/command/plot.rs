@@ -38,7 +38,13 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let config = &settings.config;
     let mut figures = learning::figures(&Table::read(&folder.file("metrics.csv"))?, config);
     let task = settings.task.as_ref();
-    let episodes = evaluate(&trainer.ensemble, task, config.seed, arguments.episodes, arguments.stochastic)?;
+    let episodes = evaluate(
+        &trainer.ensemble,
+        task,
+        config.seed,
+        arguments.episodes,
+        arguments.stochastic,
+    )?;
     figures.extend(task.figures(&episodes));
     for (name, figure) in figures {
         for path in draw(&figure, &out.join(name))? {

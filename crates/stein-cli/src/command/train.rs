@@ -7,6 +7,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 use stein::env::Registry;
+use stein::policy::Ensemble;
 use stein::policy::evaluate::evaluate;
 use stein::run::atomic;
 use stein::run::folder::RunFolder;
@@ -59,7 +60,8 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         return Ok(Ended::Interrupted);
     }
     let seconds = start.elapsed().as_secs_f64();
-    let summary = pool.install(|| summarise(&settings, &trainer, seconds))?;
+    let (ensemble, done) = (&trainer.ensemble, trainer.iteration());
+    let summary = pool.install(|| summarise(&settings, ensemble, done, seconds))?;
     atomic::write(&folder.file("summary.json"), format!("{summary:#}\n").as_bytes())?;
     if arguments.json {
         print_json(&summary);
@@ -74,7 +76,9 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
 fn prepare(arguments: &Arguments, registry: &Registry) -> Result<(Settings, RunFolder)> {
     let options = &arguments.options;
     if options.env.is_none() && options.config.is_none() && !(arguments.resume && arguments.out.is_some()) {
-        return Err(Error::input("which environment? As in `stein train maze`; `stein envs` lists them"));
+        return Err(Error::input(
+            "which environment? As in `stein train maze`; `stein envs` lists them",
+        ));
     }
     if let (true, Some(out)) = (arguments.resume, &arguments.out)
         && out.join("config.toml").is_file()
@@ -129,12 +133,12 @@ fn stop_on_interrupt() -> Result<()> {
 /// Episodes of the final policies for `summary.json`.
 const EPISODES: usize = 5;
 
-fn summarise(settings: &Settings, trainer: &Trainer, seconds: f64) -> Result<serde_json::Value> {
+fn summarise(settings: &Settings, ensemble: &Ensemble, iterations: usize, seconds: f64) -> Result<serde_json::Value> {
     let config = &settings.config;
-    let episodes = evaluate(&trainer.ensemble, settings.task.as_ref(), config.seed, EPISODES, false)?;
+    let episodes = evaluate(ensemble, settings.task.as_ref(), config.seed, EPISODES, false)?;
     let mut summary = report(settings, &episodes);
-    summary.insert("iterations".into(), json!(trainer.iteration()));
-    summary.insert("env_steps".into(), json!(trainer.iteration() * config.steps * config.ensemble));
+    summary.insert("iterations".into(), json!(iterations));
+    summary.insert("env_steps".into(), json!(iterations * config.steps * config.ensemble));
     summary.insert("evaluation_episodes".into(), json!(EPISODES));
     summary.insert("wall_seconds".into(), json!((seconds * 10.0).round() / 10.0));
     summary.insert("stein_version".into(), json!(config.stein_version));

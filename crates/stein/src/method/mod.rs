@@ -55,6 +55,11 @@ pub trait Method: Send {
     /// Learns from the rollouts of an iteration and says how the policies are to move.
     fn guide(&mut self, ensemble: &Ensemble, rollouts: &[Rollout], iteration: usize) -> Result<Guidance>;
 
+    /// Multiplications and additions that [`Method::guide`] spends on ratio networks in one iteration.
+    fn ratio_flops(&self) -> f64 {
+        0.0
+    }
+
     /// Names of the method's own metrics.
     fn metric_names(&self) -> Vec<String> {
         Vec::new()

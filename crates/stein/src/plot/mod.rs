@@ -5,6 +5,7 @@
 
 mod bitmap;
 mod frame;
+pub mod learning;
 mod lines;
 mod map;
 mod page;
@@ -13,11 +14,10 @@ mod vector;
 
 use plotters::prelude::DrawingBackend;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::run::atomic;
 use page::Page;
 
 /// A picture, described by its data.
@@ -91,7 +91,11 @@ pub fn draw(figure: &Figure, stem: &Path) -> Result<Vec<PathBuf>> {
     ];
     files
         .into_iter()
-        .map(|(extension, bytes)| write(&with_ending(stem, extension), &bytes))
+        .map(|(extension, bytes)| {
+            let path = with_ending(stem, extension);
+            atomic::write(&path, &bytes)?;
+            Ok(path)
+        })
         .collect()
 }
 
@@ -119,23 +123,6 @@ fn with_ending(stem: &Path, extension: &str) -> PathBuf {
     path.push(".");
     path.push(extension);
     path.into()
-}
-
-/// Writes beside the file and renames, so that a full disk or an interrupt never leaves half a picture.
-fn write(path: &Path, bytes: &[u8]) -> Result<PathBuf> {
-    let temporary = with_ending(path, "tmp");
-    let write_and_rename = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    write_and_rename().map_err(|source| {
-        // What was written so far is of no use; that it may not exist is fine.
-        let _ = fs::remove_file(&temporary);
-        Error::io("write", path, source)
-    })?;
-    Ok(path.to_path_buf())
 }
 
 #[cfg(test)]

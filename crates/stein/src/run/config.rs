@@ -70,7 +70,7 @@ impl Default for PolicyConfig {
     fn default() -> Self {
         PolicyConfig {
             hidden: vec![64, 64],
-            initial_log_std: -0.5,
+            initial_log_std: 0.0,
             output_gain: 0.01,
             normalize_observations: true,
             observation_clip: 10.0,
