@@ -219,3 +219,158 @@ impl Minibatch<'_> {
         backward(shape, parameters, scratch, gradient);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::test::{central_difference, random_vector};
+
+    const CLIP: f64 = 0.2;
+    const COORDINATES: usize = 2;
+
+    fn narrow(values: &[f64]) -> Vec<f32> {
+        values.iter().map(|&x| x as f32).collect()
+    }
+
+    /// 40 samples with random actions, advantages of two streams, and old log-probabilities off by up to ±0.6, so that
+    /// the clip holds for some of them on either side.
+    fn samples(shape: &Shape, parameters: &[f64]) -> (Rollout, Vec<Vec<f32>>) {
+        let steps = 40;
+        let mut rollout = Rollout {
+            normalized: narrow(&random_vector(31, steps * shape.input(), 1.0)),
+            unsquashed: narrow(&random_vector(32, steps * COORDINATES, 1.5)),
+            next: vec![0; steps],
+            ..Rollout::default()
+        };
+        let offsets = random_vector(33, steps, 0.6);
+        rollout.log_probs = (0..steps)
+            .map(|t| (log_prob(shape, parameters, &rollout, t) + offsets[t]) as f32)
+            .collect();
+        let advantages = vec![
+            narrow(&random_vector(34, steps, 1.0)),
+            narrow(&random_vector(35, steps, 1.0)),
+        ];
+        (rollout, advantages)
+    }
+
+    /// log π(a_t|s_t) in f64, written from its definition.
+    fn log_prob(shape: &Shape, parameters: &[f64], rollout: &Rollout, t: usize) -> f64 {
+        let mut scratch = Scratch::<f64>::new(shape, 1);
+        let observation: Vec<f64> = rollout.normalized[t * shape.input()..][..shape.input()]
+            .iter()
+            .map(|&x| f64::from(x))
+            .collect();
+        scratch.load_input(&observation);
+        forward(shape, parameters, &mut scratch);
+        let mut total = 0.0;
+        for d in 0..COORDINATES {
+            let (u, log_std) = (
+                f64::from(rollout.unsquashed[t * COORDINATES + d]),
+                parameters[shape.extra_offset() + d],
+            );
+            let deviation = log_std.exp();
+            let density = (-(u - scratch.output(d)[0]).powi(2) / (2.0 * deviation * deviation)).exp()
+                / (deviation * (2.0 * std::f64::consts::PI).sqrt());
+            total += density.ln() - (1.0 - u.tanh().powi(2)).ln();
+        }
+        total
+    }
+
+    #[test]
+    fn gradient_of_the_mixed_clipped_surrogates_matches_central_differences() {
+        let shape = Shape::new(3, &[6, 5], COORDINATES).with_extra(COORDINATES);
+        let parameters: Vec<f64> = random_vector(36, shape.parameters(), 0.5)
+            .iter()
+            .map(|&x| f64::from(x as f32))
+            .collect();
+        let (rollout, advantages) = samples(&shape, &parameters);
+        let indices: Vec<u32> = (0..40).collect();
+        let (task, stream) = (0.7, 0.4);
+        let minibatch = Minibatch {
+            rollout: &rollout,
+            indices: &indices,
+            advantages: &advantages,
+        };
+        let (mut scratch, mut report) = (Scratch::new(&shape, 40), UpdateReport::default());
+        let (parameters32, mut gradient) = (narrow(&parameters), vec![0.0; shape.parameters()]);
+        minibatch.forward(&shape, &parameters32, &mut scratch);
+        let ppo = PpoConfig {
+            clip: CLIP,
+            ..PpoConfig::default()
+        };
+        minibatch.gradient(
+            &shape,
+            &parameters32,
+            task,
+            &[stream],
+            &ppo,
+            &mut scratch,
+            &mut gradient,
+            &mut report,
+        );
+        assert!(report.clip_fraction > 0.2 && report.clip_fraction < 0.9, "{report:?}");
+
+        let objective = |parameters: &[f64]| {
+            let sum: f64 = (0..40)
+                .map(|t| {
+                    let ratio = (log_prob(&shape, parameters, &rollout, t) - f64::from(rollout.log_probs[t])).exp();
+                    let surrogate = |a: f32| {
+                        let a = f64::from(a);
+                        (ratio * a).min(ratio.clamp(1.0 - CLIP, 1.0 + CLIP) * a)
+                    };
+                    f64::from(task) * surrogate(advantages[0][t]) + f64::from(stream) * surrogate(advantages[1][t])
+                })
+                .sum();
+            sum / 40.0
+        };
+        let gradient: Vec<f64> = gradient.iter().map(|&g| f64::from(g)).collect();
+        central_difference(&parameters, &gradient, 2e-4, objective);
+    }
+
+    #[test]
+    fn one_backward_pass_equals_the_sum_of_separate_ones() {
+        let shape = Shape::new(3, &[6], COORDINATES).with_extra(COORDINATES);
+        let parameters = random_vector(37, shape.parameters(), 0.5);
+        let (rollout, advantages) = samples(&shape, &parameters);
+        let indices: Vec<u32> = (0..40).collect();
+        let parameters = narrow(&parameters);
+        let minibatch = Minibatch {
+            rollout: &rollout,
+            indices: &indices,
+            advantages: &advantages,
+        };
+        let gradient_of = |task: f32, streams: &[f32]| {
+            let (mut scratch, mut gradient) = (Scratch::new(&shape, 40), vec![0.0; shape.parameters()]);
+            minibatch.forward(&shape, &parameters, &mut scratch);
+            let ppo = PpoConfig::default();
+            let mut report = UpdateReport::default();
+            minibatch.gradient(
+                &shape,
+                &parameters,
+                task,
+                streams,
+                &ppo,
+                &mut scratch,
+                &mut gradient,
+                &mut report,
+            );
+            gradient
+        };
+        let (task, stream, both) = (
+            gradient_of(1.0, &[0.0]),
+            gradient_of(0.0, &[1.0]),
+            gradient_of(0.3, &[0.9]),
+        );
+        for ((task, stream), both) in task.iter().zip(&stream).zip(&both) {
+            assert!((0.3 * task + 0.9 * stream - both).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn the_clip_holds_only_what_has_moved_too_far_the_right_way() {
+        assert_eq!(surrogate_slope(1.5, 1.0, 0.2), 0.0);
+        assert_eq!(surrogate_slope(1.5, -1.0, 0.2), -1.5);
+        assert_eq!(surrogate_slope(0.5, -1.0, 0.2), 0.0);
+        assert_eq!(surrogate_slope(0.5, 1.0, 0.2), 0.5);
+    }
+}

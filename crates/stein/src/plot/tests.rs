@@ -1,9 +1,11 @@
 //! Draws figures of every kind, ordinary and odd ones, and reads the files back.
 
 use super::*;
+use crate::error::Error;
 use crate::rng::{Purpose, Stream, stream};
 use rand::RngExt;
 use std::collections::HashSet;
+use std::fs;
 use std::io::Cursor;
 
 /// Ways from the start to the goal through the gaps of the maze.
