@@ -65,6 +65,10 @@ impl Scale {
         self.count += 1.0;
         self.mean += rate * (mean - self.mean);
         self.square += rate * (square - self.square);
+        if self.count == 1.0 {
+            // The first values mean nothing yet: let them be the targets' mean rather than keep them.
+            return;
+        }
         let ratio = old_deviation / self.deviation();
         weights
             .iter_mut()
@@ -216,6 +220,9 @@ impl Critics {
         }
         let (config, streams, minibatch) = (self.stack.config, self.streams, self.minibatch);
         let (pool, scales, settings) = (&self.pool, &self.scales, &self.config);
+        // Values from before the first statistics are no reason to hold the new ones back.
+        let first = scales[0].count == 1.0;
+        let value_clip = if first { 0.0 } else { settings.value_clip as f32 };
         let rate = rate * settings.learning_rate_factor;
         let losses: Vec<f64> = self
             .stack
@@ -236,7 +243,7 @@ impl Critics {
                                 let target = (targets[t as usize] - mean) / deviation;
                                 let before = (old[t as usize] - mean) / deviation;
                                 let value = scratch.output(0)[b];
-                                let (loss, slope) = value_loss(value, before, target, settings.value_clip as f32);
+                                let (loss, slope) = value_loss(value, before, target, value_clip);
                                 scratch.output_delta(0)[b] = share * slope;
                                 total += f64::from(share * loss);
                             }
