@@ -10,6 +10,7 @@ pub mod method;
 pub mod nn;
 pub mod plot;
 pub mod policy;
+pub mod ratio;
 pub mod rng;
 pub mod run;
 pub mod train;

@@ -26,6 +26,14 @@ pub enum Purpose {
     Minibatch = 5,
     /// Seeds and actions of evaluation episodes.
     Evaluation = 6,
+    /// First weights of the ratio networks.
+    RatioInit = 8,
+    /// Order of the samples in ratio updates.
+    RatioOrder = 9,
+    /// Next and initial actions in ratio updates.
+    RatioAction = 10,
+    /// Weights and order of the classifier that ratios are held against.
+    Classifier = 11,
 }
 
 /// The stream of `purpose` for one policy in one iteration.

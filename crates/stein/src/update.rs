@@ -43,10 +43,9 @@ impl Updater {
     /// Buffers for n policies of this shape with `steps` samples each.
     pub fn new(n: usize, shape: &Shape, steps: usize, ppo: &PpoConfig) -> Self {
         let minibatch = steps.div_ceil(ppo.minibatches);
-        let scratch_shape = shape.clone();
         let gradients = || vec![0.0; n * shape.parameters()];
         Updater {
-            pool: Pool::new(move || Scratch::new(&scratch_shape, minibatch)),
+            pool: Pool::default(),
             task: gradients(),
             own: gradients(),
             step: gradients(),
@@ -78,14 +77,15 @@ impl Updater {
         for step in 0..minibatches {
             let first = step / per_epoch * steps + step % per_epoch * self.minibatch;
             let last = (first + self.minibatch).min((step / per_epoch + 1) * steps);
-            let (pool, policies) = (&self.pool, &ensemble.policies);
+            let (pool, policies, capacity) = (&self.pool, &ensemble.policies, self.minibatch);
+            let make = || Scratch::new(&shape, capacity);
             self.task
                 .par_chunks_exact_mut(size)
                 .zip(self.own.par_chunks_exact_mut(size))
                 .zip(reports.par_iter_mut())
                 .enumerate()
                 .for_each(|(i, ((task, own), report))| {
-                    pool.with(|scratch| {
+                    pool.with(make, |scratch| {
                         let sample = Minibatch {
                             rollout: &rollouts[i],
                             indices: &orders[i][first..last],

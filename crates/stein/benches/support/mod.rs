@@ -30,6 +30,20 @@ struct Buffers {
     gradient_g: Vec<f32>,
 }
 
+impl Buffers {
+    fn new(shape: &Shape) -> Self {
+        let scratch = || Scratch::new(shape, BATCH);
+        Buffers {
+            now: scratch(),
+            next: scratch(),
+            first: scratch(),
+            zeta: scratch(),
+            gradient_nu: vec![0.0; shape.parameters()],
+            gradient_g: vec![0.0; shape.parameters()],
+        }
+    }
+}
+
 impl AllPairs {
     pub fn new(members: usize, input: usize) -> Self {
         let shape = Shape::new(input, &[100, 100], 1);
@@ -48,18 +62,12 @@ impl AllPairs {
         let data = (0..3 * MINIBATCHES * BATCH * input)
             .map(|_| random.random_range(-1.0..1.0))
             .collect();
-        let pool = Pool::new(move || {
-            let scratch = || Scratch::new(&shape, BATCH);
-            Buffers {
-                now: scratch(),
-                next: scratch(),
-                first: scratch(),
-                zeta: scratch(),
-                gradient_nu: vec![0.0; shape.parameters()],
-                gradient_g: vec![0.0; shape.parameters()],
-            }
-        });
-        AllPairs { nu, g, data, pool }
+        AllPairs {
+            nu,
+            g,
+            data,
+            pool: Pool::default(),
+        }
     }
 
     /// Multiplications and additions of the networks in one update.
@@ -75,45 +83,48 @@ impl AllPairs {
         let rows = BATCH * shape.input();
         let (pool, data) = (&self.pool, &self.data);
         self.nu.par_members().zip(self.g.par_members()).for_each(|(nu, g)| {
-            pool.with(|buffers| {
-                let Buffers {
-                    now,
-                    next,
-                    first,
-                    zeta,
-                    gradient_nu,
-                    gradient_g,
-                } = buffers;
-                for part in data.chunks_exact(3 * rows) {
-                    now.load_input(&part[..rows]);
-                    next.load_input(&part[rows..2 * rows]);
-                    first.load_input(&part[2 * rows..]);
-                    zeta.load_input(&part[..rows]);
-                    for scratch in [&mut *now, &mut *next, &mut *first] {
-                        forward(&shape, nu.parameters, scratch);
+            pool.with(
+                || Buffers::new(&shape),
+                |buffers| {
+                    let Buffers {
+                        now,
+                        next,
+                        first,
+                        zeta,
+                        gradient_nu,
+                        gradient_g,
+                    } = buffers;
+                    for part in data.chunks_exact(3 * rows) {
+                        now.load_input(&part[..rows]);
+                        next.load_input(&part[rows..2 * rows]);
+                        first.load_input(&part[2 * rows..]);
+                        zeta.load_input(&part[..rows]);
+                        for scratch in [&mut *now, &mut *next, &mut *first] {
+                            forward(&shape, nu.parameters, scratch);
+                        }
+                        forward(&shape, g.parameters, zeta);
+                        let share = 1.0 / BATCH as f32;
+                        for b in 0..BATCH {
+                            let ratio = 1.0 + zeta.output(0)[b];
+                            let residual = now.output(0)[b] - gamma * next.output(0)[b];
+                            now.output_delta(0)[b] = share * ratio;
+                            next.output_delta(0)[b] = -gamma * share * ratio;
+                            first.output_delta(0)[b] = -(1.0 - gamma) * share;
+                            zeta.output_delta(0)[b] = -share * (residual - ratio);
+                        }
+                        gradient_nu.fill(0.0);
+                        gradient_g.fill(0.0);
+                        for scratch in [&mut *now, &mut *next, &mut *first] {
+                            backward(&shape, nu.parameters, scratch, gradient_nu);
+                        }
+                        backward(&shape, g.parameters, zeta, gradient_g);
+                        clip_norm(gradient_nu, 1.0);
+                        clip_norm(gradient_g, 1.0);
+                        nu.adam.step(&config, 5e-4, nu.parameters, gradient_nu);
+                        g.adam.step(&config, 5e-4, g.parameters, gradient_g);
                     }
-                    forward(&shape, g.parameters, zeta);
-                    let share = 1.0 / BATCH as f32;
-                    for b in 0..BATCH {
-                        let ratio = 1.0 + zeta.output(0)[b];
-                        let residual = now.output(0)[b] - gamma * next.output(0)[b];
-                        now.output_delta(0)[b] = share * ratio;
-                        next.output_delta(0)[b] = -gamma * share * ratio;
-                        first.output_delta(0)[b] = -(1.0 - gamma) * share;
-                        zeta.output_delta(0)[b] = -share * (residual - ratio);
-                    }
-                    gradient_nu.fill(0.0);
-                    gradient_g.fill(0.0);
-                    for scratch in [&mut *now, &mut *next, &mut *first] {
-                        backward(&shape, nu.parameters, scratch, gradient_nu);
-                    }
-                    backward(&shape, g.parameters, zeta, gradient_g);
-                    clip_norm(gradient_nu, 1.0);
-                    clip_norm(gradient_g, 1.0);
-                    nu.adam.step(&config, 5e-4, nu.parameters, gradient_nu);
-                    g.adam.step(&config, 5e-4, g.parameters, gradient_g);
-                }
-            });
+                },
+            );
         });
     }
 }

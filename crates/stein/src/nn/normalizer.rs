@@ -83,6 +83,16 @@ impl Normalizer {
         }
     }
 
+    /// Normalises the vectors of a sample-major matrix where they are.
+    pub fn apply_in_place(&self, samples: &mut [f32]) {
+        let clip = self.clip as f32;
+        for sample in samples.chunks_exact_mut(self.mean.len()) {
+            for (x, &(mean, scale)) in sample.iter_mut().zip(&self.applied) {
+                *x = ((*x - mean) * scale).clamp(-clip, clip);
+            }
+        }
+    }
+
     /// Normalises the vectors of a sample-major matrix.
     pub fn apply_all(&self, input: &[f32], output: &mut [f32]) {
         let width = self.mean.len();

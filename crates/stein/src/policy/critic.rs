@@ -39,6 +39,16 @@ struct Buffers {
     gradient: Vec<f32>,
 }
 
+impl Buffers {
+    fn new(shape: &Shape, minibatch: usize) -> Self {
+        // Values are computed in larger batches than the updates need.
+        Buffers {
+            scratch: Scratch::new(shape, minibatch.max(512)),
+            gradient: vec![0.0; shape.parameters()],
+        }
+    }
+}
+
 /// Mean and mean square of a critic's targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Scale {
@@ -126,8 +136,6 @@ impl Critics {
         };
         let gains = (std::f64::consts::SQRT_2, 1.0);
         let minibatch = steps.div_ceil(ppo.minibatches);
-        let capacity = minibatch.max(512);
-        let buffer_shape = shape.clone();
         Critics {
             stack: Stack::new(shape, n * streams, adam, Init::Orthogonal, gains, |p| {
                 stream(seed, Purpose::CriticInit, p, 0)
@@ -135,10 +143,7 @@ impl Critics {
             streams,
             scales: vec![Scale::default(); n * streams],
             config: config.clone(),
-            pool: Pool::new(move || Buffers {
-                scratch: Scratch::new(&buffer_shape, capacity),
-                gradient: vec![0.0; buffer_shape.parameters()],
-            }),
+            pool: Pool::default(),
             minibatch,
         }
     }
@@ -188,15 +193,18 @@ impl Critics {
         let shape = &self.stack.shape;
         let scale = &self.scales[critic];
         let (mean, deviation) = (scale.mean as f32, scale.deviation() as f32);
-        self.pool.with(|buffers| {
-            let mut values = Vec::with_capacity(observations.len() / shape.input());
-            for rows in observations.chunks(buffers.scratch.capacity() * shape.input()) {
-                buffers.scratch.load_input(rows);
-                forward(shape, self.stack.member(critic), &mut buffers.scratch);
-                values.extend(buffers.scratch.output(0).iter().map(|v| mean + deviation * v));
-            }
-            values
-        })
+        self.pool.with(
+            || Buffers::new(shape, self.minibatch),
+            |buffers| {
+                let mut values = Vec::with_capacity(observations.len() / shape.input());
+                for rows in observations.chunks(buffers.scratch.capacity() * shape.input()) {
+                    buffers.scratch.load_input(rows);
+                    forward(shape, self.stack.member(critic), &mut buffers.scratch);
+                    values.extend(buffers.scratch.output(0).iter().map(|v| mean + deviation * v));
+                }
+                values
+            },
+        )
     }
 
     /// Fits every critic to its targets; `orders[i]` are the sample numbers of policy i, epoch after epoch. Returns the
@@ -233,27 +241,30 @@ impl Critics {
                 let (targets, old) = (&judgement.targets[critic], &judgement.values[critic]);
                 let steps = rollouts[i].steps();
                 let mut total = 0.0;
-                pool.with(|Buffers { scratch, gradient }| {
-                    for epoch in orders[i].chunks_exact(steps) {
-                        for indices in epoch.chunks(minibatch) {
-                            scratch.gather_input(&rollouts[i].normalized, indices);
-                            forward(&shape, member.parameters, scratch);
-                            let share = 1.0 / indices.len() as f32;
-                            for (b, &t) in indices.iter().enumerate() {
-                                let target = (targets[t as usize] - mean) / deviation;
-                                let before = (old[t as usize] - mean) / deviation;
-                                let value = scratch.output(0)[b];
-                                let (loss, slope) = value_loss(value, before, target, value_clip);
-                                scratch.output_delta(0)[b] = share * slope;
-                                total += f64::from(share * loss);
+                pool.with(
+                    || Buffers::new(&shape, minibatch),
+                    |Buffers { scratch, gradient }| {
+                        for epoch in orders[i].chunks_exact(steps) {
+                            for indices in epoch.chunks(minibatch) {
+                                scratch.gather_input(&rollouts[i].normalized, indices);
+                                forward(&shape, member.parameters, scratch);
+                                let share = 1.0 / indices.len() as f32;
+                                for (b, &t) in indices.iter().enumerate() {
+                                    let target = (targets[t as usize] - mean) / deviation;
+                                    let before = (old[t as usize] - mean) / deviation;
+                                    let value = scratch.output(0)[b];
+                                    let (loss, slope) = value_loss(value, before, target, value_clip);
+                                    scratch.output_delta(0)[b] = share * slope;
+                                    total += f64::from(share * loss);
+                                }
+                                gradient.fill(0.0);
+                                backward(&shape, member.parameters, scratch, gradient);
+                                clip_norm(gradient, ppo.gradient_clip);
+                                member.adam.step(&config, rate, member.parameters, gradient);
                             }
-                            gradient.fill(0.0);
-                            backward(&shape, member.parameters, scratch, gradient);
-                            clip_norm(gradient, ppo.gradient_clip);
-                            member.adam.step(&config, rate, member.parameters, gradient);
                         }
-                    }
-                });
+                    },
+                );
                 total / (orders[i].len().div_ceil(minibatch)) as f64
             })
             .collect();

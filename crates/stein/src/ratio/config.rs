@@ -1,0 +1,131 @@
+//! Settings of ratio estimation.
+
+use serde::{Deserialize, Serialize};
+
+use super::unknown;
+use crate::error::Result;
+
+/// Which distribution of (s,a) the ratios are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Occupancy {
+    /// Samples weigh γ^t; initial states come from real resets.
+    Discounted,
+    /// Samples weigh the same; initial states of policy a are its own recent states.
+    Visited,
+}
+
+/// Settings of ratio estimation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RatioConfig {
+    /// Widths of the tanh layers.
+    pub hidden: Vec<usize>,
+    /// Samples a minibatch.
+    pub minibatch: usize,
+    /// Passes over the data in each iteration.
+    pub epochs: usize,
+    /// Further minibatch updates before the first iteration's.
+    pub warmup_updates: usize,
+    /// How many of a policy's last rollouts are its data.
+    pub rollouts: usize,
+    /// Adam's learning rate of densities (NCE), ν (DualDICE, ValueDICE) and the adversary g (GenDICE); absent: 5e-4, for
+    /// GenDICE 1e-3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
+    /// Adam's learning rate of g (DualDICE) and ζ (GenDICE); absent: 5e-4 and 1e-4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zeta_learning_rate: Option<f64>,
+    /// Next actions that are averaged inside B^π ν; absent: 1, for ValueDICE 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_actions: Option<usize>,
+    /// Weight of the gradient penalty of NCE and ValueDICE; 0 for none.
+    pub gradient_penalty: f64,
+    /// Largest norm of a gradient.
+    pub gradient_clip: f64,
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
+    /// Weight λ of GenDICE's constraint on the mean of ζ.
+    pub gendice_lambda: f64,
+    /// GenDICE's ζ is read from an exponential average of its network with this decay; 0 for none.
+    pub gendice_average: f64,
+    /// Which distribution of (s,a) is meant: "discounted" or "visited".
+    pub occupancy: Occupancy,
+}
+
+impl Default for RatioConfig {
+    fn default() -> Self {
+        RatioConfig {
+            hidden: vec![100, 100],
+            minibatch: 512,
+            epochs: 1,
+            warmup_updates: 0,
+            rollouts: 2,
+            learning_rate: None,
+            zeta_learning_rate: None,
+            next_actions: None,
+            gradient_penalty: 0.0,
+            gradient_clip: 1.0,
+            weight_decay: 0.0,
+            gendice_lambda: 10.0,
+            gendice_average: 0.99,
+            occupancy: Occupancy::Discounted,
+        }
+    }
+}
+
+impl RatioConfig {
+    /// Fills in what depends on the estimator.
+    pub fn resolve(&mut self, estimator: &str) -> Result<()> {
+        let (rate, zeta_rate, actions) = match estimator {
+            "nce" => (5e-4, 5e-4, 1),
+            "dualdice" => (5e-4, 5e-4, 1),
+            "valuedice" => (5e-4, 5e-4, 4),
+            "gendice" => (1e-3, 1e-4, 1),
+            _ => return Err(unknown(estimator)),
+        };
+        self.learning_rate.get_or_insert(rate);
+        self.zeta_learning_rate.get_or_insert(zeta_rate);
+        self.next_actions.get_or_insert(actions);
+        Ok(())
+    }
+}
+
+/// Everything an estimator needs to know when it is made.
+#[derive(Clone, Debug)]
+pub struct EstimatorConfig {
+    /// Number of policies.
+    pub n: usize,
+    /// Features of (s,a).
+    pub width: usize,
+    /// Discount γ.
+    pub gamma: f32,
+    /// Learning rate of the value-like network.
+    pub learning_rate: f64,
+    /// Learning rate of the ζ-like network.
+    pub zeta_learning_rate: f64,
+    /// Next actions averaged.
+    pub next_actions: usize,
+    /// The settings.
+    pub ratio: RatioConfig,
+    /// Seed of the first weights.
+    pub seed: u64,
+}
+
+impl EstimatorConfig {
+    /// Resolves the settings for the estimator `name`.
+    pub fn new(name: &str, n: usize, width: usize, gamma: f64, ratio: &RatioConfig, seed: u64) -> Result<Self> {
+        let mut ratio = ratio.clone();
+        ratio.resolve(name)?;
+        Ok(EstimatorConfig {
+            n,
+            width,
+            gamma: gamma as f32,
+            learning_rate: ratio.learning_rate.unwrap_or(5e-4),
+            zeta_learning_rate: ratio.zeta_learning_rate.unwrap_or(5e-4),
+            next_actions: ratio.next_actions.unwrap_or(1),
+            ratio,
+            seed,
+        })
+    }
+}
