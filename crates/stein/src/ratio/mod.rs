@@ -21,12 +21,14 @@ pub mod data;
 pub mod dice;
 pub mod dualdice;
 pub mod gendice;
+pub mod memory;
 pub mod nce;
 pub mod policies;
 pub mod valuedice;
 
 pub use config::{EstimatorConfig, Occupancy, RatioConfig};
 pub use data::Transitions;
+pub use memory::Memory;
 pub use policies::{GaussianPolicies, Policies, Workspace};
 
 use crate::error::{Error, Result};
