@@ -4,8 +4,10 @@
 //! Quality and Diversity" (Gangwani, Peng, Zhou, CoRL 2020); `docs/layout.md` is a map of it.
 #![warn(missing_docs)]
 
+pub mod divergence;
 pub mod env;
 pub mod error;
+pub mod kernel;
 pub mod method;
 pub mod nn;
 pub mod plot;
