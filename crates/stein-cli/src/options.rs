@@ -12,9 +12,15 @@ use stein::{Error, Result};
 pub struct TrainOptions {
     /// The environment (see `stein envs`)
     pub env: Option<String>,
-    /// How the ensemble is trained
+    /// How the ensemble is trained: qd, ppo or svpg
     #[arg(long)]
     pub method: Option<String>,
+    /// Ratio estimator of qd: nce, dualdice, valuedice or gendice
+    #[arg(long)]
+    pub estimator: Option<String>,
+    /// Divergence of qd: js, kls, kl, rkl, hellinger, triangular or tv
+    #[arg(long)]
+    pub divergence: Option<String>,
     /// Number of policies
     #[arg(long, value_name = "N")]
     pub ensemble: Option<usize>,
@@ -50,20 +56,25 @@ impl TrainOptions {
         for pair in &self.set {
             settings::set(table, pair)?;
         }
-        let mut put = |key: &str, value: Option<toml::Value>| {
+        let put = |table: &mut toml::Table, key: &str, value: Option<toml::Value>| {
             if let Some(value) = value {
                 table.insert(key.into(), value);
             }
         };
         let whole = |value: Option<usize>| value.map(|value| toml::Value::Integer(value.min(i64::MAX as usize) as i64));
-        put("method", self.method.clone().map(Into::into));
-        put("ensemble", whole(self.ensemble));
-        put("iterations", whole(self.iterations));
-        put("steps", whole(self.steps));
+        put(table, "method", self.method.clone().map(Into::into));
+        put(table, "ensemble", whole(self.ensemble));
+        put(table, "iterations", whole(self.iterations));
+        put(table, "steps", whole(self.steps));
+        for (key, name) in [("estimator", &self.estimator), ("divergence", &self.divergence)] {
+            if let Some(name) = name {
+                settings::set(table, &format!("qd.{key}=\"{name}\""))?;
+            }
+        }
         if let Some(seed) = self.seed {
             let seed = i64::try_from(seed)
                 .map_err(|_| Error::input(format!("--seed {seed} is too large: choose one below 2^63")))?;
-            put("seed", Some(seed.into()));
+            put(table, "seed", Some(seed.into()));
         }
         if let Some(name) = &self.env {
             let env = table.entry("env").or_insert_with(|| toml::Table::new().into());

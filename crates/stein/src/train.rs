@@ -63,9 +63,9 @@ impl Trainer {
     pub fn new(config: Config, task: &dyn Task) -> Result<Self> {
         config.validate()?;
         let (n, seed) = (config.ensemble, config.seed);
-        let method = method::build(&config)?;
         let workers = (0..n).map(|i| Worker::new(task, seed, i)).collect::<Result<Vec<_>>>()?;
         let spec = task.make()?.spec().clone();
+        let method = method::build(&config, &spec)?;
         let ensemble = Ensemble::new(n, &spec, &config.policy, &config.ppo, seed);
         let streams = method.streams() + 1;
         Ok(Trainer {
@@ -132,7 +132,12 @@ impl Trainer {
         let update = clock.lap();
 
         self.iteration += 1;
-        let explained = mean((0..self.config.ensemble).map(|i| judgement.explained_variance(i * (streams + 1))));
+        let critics = 0..self.config.ensemble * (streams + 1);
+        let explained = |task: bool| {
+            let chosen = critics.clone().filter(|critic| (critic % (streams + 1) == 0) == task);
+            mean(chosen.map(|critic| judgement.explained_variance(critic)))
+        };
+        let explained = [explained(true), explained(false)];
         Ok(Record {
             iteration: self.iteration,
             metrics: self.metrics(&reports, value_loss, explained, rate),
@@ -231,6 +236,7 @@ impl Trainer {
             "gradient_norm",
             "value_loss",
             "explained_variance",
+            "explained_variance_diversity",
             "learning_rate",
         ]
         .map(String::from)
@@ -240,7 +246,7 @@ impl Trainer {
         names
     }
 
-    fn metrics(&self, reports: &[UpdateReport], value_loss: f64, explained: f64, rate: f64) -> Vec<f64> {
+    fn metrics(&self, reports: &[UpdateReport], value_loss: f64, explained: [f64; 2], rate: f64) -> Vec<f64> {
         let returns: Vec<f64> = self
             .rollouts
             .iter()
@@ -262,12 +268,18 @@ impl Trainer {
             mean(reports.iter().map(|r| r.clip_fraction)),
             mean(reports.iter().map(|r| r.gradient_norm)),
             value_loss,
-            explained,
+            explained[0],
+            explained[1],
             rate,
         ];
         metrics.extend(returns);
         metrics.extend(self.method.metrics());
         metrics
+    }
+
+    /// The kernel matrix of the last iteration, where the method has one.
+    pub fn kernel(&self) -> Option<&[f64]> {
+        self.method.kernel()
     }
 
     /// Multiplications and additions of one update phase.

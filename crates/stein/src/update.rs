@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! L_s(θ_i) = mean_b min(ϱ·A_s, clip(ϱ, 1±ε)·A_s),   ϱ = π_θ(a|s)/π_old(a|s)
-//! Δθ_i     = Σ_j task_ij·∇L_0(θ_j) + ∇ Σ_s streams_is·L_s(θ_i) + entropy bonus
+//! Δθ_i     = Σ_j task_ij·∇L_0(θ_j) + ∇ Σ_s streams_is·L_s(θ_i) + drift_i + entropy bonus
 //! ```
 //!
 //! Per minibatch all policies compute their gradients, then each takes its step, clipped in norm after the combination.
@@ -125,6 +125,10 @@ impl Updater {
                                 step.iter_mut().zip(gradient).for_each(|(step, &g)| *step += weight * g);
                             }
                         }
+                    }
+                    if !guidance.drift.is_empty() {
+                        let drift = &guidance.drift[i * size..][..size];
+                        step.iter_mut().zip(drift).for_each(|(step, &d)| *step += d);
                     }
                     report.gradient_norm += clip_norm(step, ppo.gradient_clip);
                     // Gradients here are of what is maximised; Adam descends.

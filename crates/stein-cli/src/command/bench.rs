@@ -51,8 +51,8 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
             "env": settings.env(),
             "method": config.method,
             "ensemble": config.ensemble,
-            "estimator": Value::Null,
-            "divergence": Value::Null,
+            "estimator": if config.method == "qd" { json!(config.qd.estimator) } else { Value::Null },
+            "divergence": if config.method == "qd" { json!(config.qd.divergence) } else { Value::Null },
             "threads": threads,
             "iterations": timed,
             "phases_ms": {

@@ -4,8 +4,14 @@
 //! [`Guidance`]. The update itself ([`crate::update`]) is the same for all of them.
 
 mod ppo;
+pub mod qd;
+pub mod svpg;
 
 pub use ppo::IndependentPpo;
+pub use qd::{Qd, QdConfig};
+pub use svpg::{Svpg, SvpgConfig};
+
+use crate::env::Spec;
 
 use crate::error::{Error, Result};
 use crate::policy::{Ensemble, Rollout};
@@ -15,7 +21,7 @@ use crate::run::config::Config;
 /// How the policies are to move in one iteration.
 ///
 /// ```text
-/// Δθ_i = Σ_j task_ij·g_j + Σ_s streams_is·∇(clipped surrogate of stream s)
+/// Δθ_i = Σ_j task_ij·g_j + Σ_s streams_is·∇(clipped surrogate of stream s) + drift_i
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guidance {
@@ -27,6 +33,8 @@ pub struct Guidance {
     pub rewards: Vec<Vec<f32>>,
     /// Whether advantages are standardised.
     pub standardised: bool,
+    /// Added to the step of each policy as it is, `[n][parameters]`; empty for none.
+    pub drift: Vec<f32>,
 }
 
 impl Guidance {
@@ -41,6 +49,7 @@ impl Guidance {
             streams: Vec::new(),
             rewards: Vec::new(),
             standardised: true,
+            drift: Vec::new(),
         }
     }
 }
@@ -70,6 +79,11 @@ pub trait Method: Send {
         Vec::new()
     }
 
+    /// The kernel matrix k_ij of the last iteration, `[n][n]`, where the method has one.
+    fn kernel(&self) -> Option<&[f64]> {
+        None
+    }
+
     /// Adds all state to a checkpoint.
     fn save(&self, _checkpoint: &mut Checkpoint) {}
 
@@ -80,11 +94,13 @@ pub trait Method: Send {
 }
 
 /// Names of the methods.
-pub const METHODS: &[&str] = &["ppo"];
+pub const METHODS: &[&str] = &["qd", "ppo", "svpg"];
 
 /// Makes the method that the settings name.
-pub fn build(config: &Config) -> Result<Box<dyn Method>> {
+pub fn build(config: &Config, spec: &Spec) -> Result<Box<dyn Method>> {
     match config.method.as_str() {
+        "qd" => Ok(Box::new(Qd::new(config, spec)?)),
+        "svpg" => Ok(Box::new(Svpg::new(&config.svpg, config.ensemble))),
         "ppo" => Ok(Box::new(IndependentPpo { n: config.ensemble })),
         other => Err(Error::input(format!(
             "there is no method \"{other}\"; set method to one of: {}",

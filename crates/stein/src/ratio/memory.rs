@@ -45,10 +45,17 @@ impl Memory {
         for (recent, rollout) in self.recent.iter_mut().zip(rollouts) {
             let transitions = transitions(rollout, self.state, self.gamma, self.config.occupancy);
             joined.resize(transitions.len() * (self.state + self.action), 0.0);
-            join_rows(&transitions.states, self.state, &transitions.actions, self.action, &mut joined);
+            join_rows(
+                &transitions.states,
+                self.state,
+                &transitions.actions,
+                self.action,
+                &mut joined,
+            );
             self.features.update(&joined);
             for &row in &rollout.initial {
-                self.resets.extend_from_slice(&rollout.observations[row as usize * self.state..][..self.state]);
+                self.resets
+                    .extend_from_slice(&rollout.observations[row as usize * self.state..][..self.state]);
             }
             recent.push(transitions);
             if recent.len() > self.config.rollouts {
@@ -125,7 +132,11 @@ impl Memory {
                     states: checkpoint.take_f32(&name("states"), &[len, state])?,
                     actions: checkpoint.take_f32(&name("actions"), &[len, action])?,
                     next_states: checkpoint.take_f32(&name("next_states"), &[len, state])?,
-                    terminated: checkpoint.take_u64(&name("terminated"), &[len])?.iter().map(|&t| t != 0).collect(),
+                    terminated: checkpoint
+                        .take_u64(&name("terminated"), &[len])?
+                        .iter()
+                        .map(|&t| t != 0)
+                        .collect(),
                     weights: checkpoint.take_f32(&name("weights"), &[len])?,
                     mass: checkpoint.take_f32(&name("mass"), &[1])?[0],
                     ..Transitions::default()
@@ -226,7 +237,10 @@ mod tests {
 
     #[test]
     fn memory_keeps_the_last_rollouts_and_survives_a_checkpoint() {
-        let config = RatioConfig { rollouts: 2, ..RatioConfig::default() };
+        let config = RatioConfig {
+            rollouts: 2,
+            ..RatioConfig::default()
+        };
         let mut memory = Memory::new(2, 2, 1, 0.5, &config);
         for _ in 0..3 {
             memory.remember(&[rollout(), rollout()]);

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::method::{QdConfig, SvpgConfig};
+use crate::ratio::RatioConfig;
 
 /// All settings of a training run. `config.toml` in a run folder is this, resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -10,7 +12,7 @@ use crate::error::{Error, Result};
 pub struct Config {
     /// Version of the program that wrote the file; for information.
     pub stein_version: String,
-    /// How the ensemble is trained: `ppo`.
+    /// How the ensemble is trained: `qd`, `ppo` or `svpg`.
     pub method: String,
     /// Seed of all randomness.
     pub seed: u64,
@@ -26,6 +28,12 @@ pub struct Config {
     pub critic: CriticConfig,
     /// Proximal policy optimisation.
     pub ppo: PpoConfig,
+    /// The method `qd`: kernels, divergences, weights.
+    pub qd: QdConfig,
+    /// Ratio estimation.
+    pub ratio: RatioConfig,
+    /// The method `svpg`.
+    pub svpg: SvpgConfig,
     /// Checkpoints.
     pub checkpoint: CheckpointConfig,
     /// The environment: its `name`, and its own settings (`stein envs NAME` lists them).
@@ -44,6 +52,9 @@ impl Default for Config {
             policy: PolicyConfig::default(),
             critic: CriticConfig::default(),
             ppo: PpoConfig::default(),
+            qd: QdConfig::default(),
+            ratio: RatioConfig::default(),
+            svpg: SvpgConfig::default(),
             checkpoint: CheckpointConfig::default(),
             env: toml::Table::new(),
         }
@@ -241,6 +252,34 @@ impl Config {
         real("ppo.adam_epsilon", ppo.adam_epsilon, 1e-12, 1.0)?;
         real("ppo.gradient_clip", ppo.gradient_clip, 1e-9, 1e9)?;
         real("ppo.entropy", ppo.entropy, 0.0, 1e3)?;
+        let (qd, ratio) = (&self.qd, &self.ratio);
+        if let Some(temperature) = qd.temperature {
+            real("qd.temperature", temperature, 1e-6, 1e6)?;
+        }
+        real("qd.omega_start", qd.omega_start, 0.0, 1.0)?;
+        real("qd.omega_end", qd.omega_end, 0.0, 1.0)?;
+        real("qd.omega_until", qd.omega_until, 0.0, 1.0)?;
+        whole("the number of layers in ratio.hidden", ratio.hidden.len(), 0, 8)?;
+        for &width in &ratio.hidden {
+            whole("a width in ratio.hidden", width, 1, 4096)?;
+        }
+        whole("ratio.minibatch", ratio.minibatch, 2, 1_000_000)?;
+        whole("ratio.epochs", ratio.epochs, 0, 10_000)?;
+        whole("ratio.warmup_updates", ratio.warmup_updates, 0, 10_000_000)?;
+        whole("ratio.rollouts", ratio.rollouts, 1, 1000)?;
+        for (key, rate) in [
+            ("ratio.learning_rate", ratio.learning_rate),
+            ("ratio.zeta_learning_rate", ratio.zeta_learning_rate),
+        ] {
+            real(key, rate.unwrap_or(1e-4), 0.0, 10.0)?;
+        }
+        whole("ratio.next_actions", ratio.next_actions.unwrap_or(1), 1, 1000)?;
+        real("ratio.gradient_penalty", ratio.gradient_penalty, 0.0, 1e6)?;
+        real("ratio.gradient_clip", ratio.gradient_clip, 1e-9, 1e9)?;
+        real("ratio.weight_decay", ratio.weight_decay, 0.0, 1e3)?;
+        real("ratio.gendice_lambda", ratio.gendice_lambda, 0.0, 1e6)?;
+        real("ratio.gendice_average", ratio.gendice_average, 0.0, 0.999_999)?;
+        real("svpg.temperature", self.svpg.temperature, 0.0, 1e9)?;
         whole("checkpoint.every", self.checkpoint.every, 1, 10_000_000)?;
         whole("checkpoint.keep", self.checkpoint.keep, 1, 10_000_000)?;
         Ok(())

@@ -38,6 +38,10 @@ impl Settings {
         config.env.insert("name".into(), name.into());
         config.env.extend(resolved);
         config.validate()?;
+        if config.method == "qd" {
+            config.qd.resolve(task.make()?.spec().can_terminate)?;
+            config.ratio.resolve(&config.qd.estimator)?;
+        }
         Ok(Settings { config, task })
     }
 

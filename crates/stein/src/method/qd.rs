@@ -1,0 +1,388 @@
+//! The paper's method: f-divergence kernels between stationary distributions, from learned ratios (Algorithm 1).
+//!
+//! ```text
+//! D_ij = D_f(ρ_j‖ρ_i),  k_ij = exp(-D_ij/T)                                                    Equation 3
+//! r_ij = f(ζ) - ζ·f'(ζ) + shift,  ζ = ζ_ji on policy i's samples                              Equation 4
+//! Δθ_i = [ (1-ω)·(g_i + Σ_{j≠i} k_ij·g_j) + ω·Σ_{j≠i} k_ij·∇L(r_ij) ] / (1 + Σ_{j≠i} k_ij)      "normalised"
+//! Δθ_i = (1/n)·[ g_i + Σ_{j≠i} k_ij·(g_j + (1/T)·∇_{θ_i} D_ij) ]                               "published"
+//! ```
+//!
+//! g_i is the task gradient of policy i; the repulsion uses the policy's own gradient, since ∇_{θ_j} applied to θ_i has no
+//! meaning for the weights of different networks. `share` says whether the neighbours' g_j enter.
+//! Reference: Gangwani, Peng & Zhou 2020.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::{Guidance, Method};
+use crate::divergence::{self, Divergence, LOG_CLAMP, Shift, shifted_reward};
+use crate::env::Spec;
+use crate::error::{Error, Result};
+use crate::kernel::divergence_kernel;
+use crate::policy::{Ensemble, Rollout};
+use crate::ratio::classifier::{Classifier, correlation};
+use crate::ratio::{
+    self, Estimator, EstimatorConfig, GaussianPolicies, Memory, Round, Transitions, normalise, pair_of,
+};
+use crate::run::checkpoint::Checkpoint;
+use crate::run::config::Config;
+
+/// How the parts of the Stein gradient are weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weighting {
+    /// By ω, over standardised advantages, divided by 1 + Σk.
+    Normalised,
+    /// As Equation 3 has it: 1/n and 1/T, raw advantages.
+    Published,
+}
+
+/// Settings of the method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct QdConfig {
+    /// Ratio estimator: nce, dualdice, valuedice or gendice.
+    pub estimator: String,
+    /// Divergence: js, kls, kl, rkl, hellinger, triangular or tv.
+    pub divergence: String,
+    /// Kernel temperature T; absent: that of the divergence (0.5 for js, 1 for kls).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Constant added to the diversity reward: "none", "one" (r(1) = 0) or "positive" (never negative); absent: "positive"
+    /// where episodes can terminate, else "none".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shift: Option<Shift>,
+    /// Weight ω of diversity at the start.
+    pub omega_start: f64,
+    /// Weight ω of diversity at the end.
+    pub omega_end: f64,
+    /// Share of the iterations over which ω goes from its start to its end, linearly; it stays there afterwards.
+    pub omega_until: f64,
+    /// Whether the neighbours' task gradients enter.
+    pub share: bool,
+    /// Weighting of the parts: "normalised" or "published".
+    pub weighting: Weighting,
+}
+
+impl Default for QdConfig {
+    fn default() -> Self {
+        QdConfig {
+            estimator: "dualdice".into(),
+            divergence: "js".into(),
+            temperature: None,
+            shift: None,
+            omega_start: 1.0,
+            omega_end: 0.0,
+            omega_until: 0.6,
+            share: false,
+            weighting: Weighting::Normalised,
+        }
+    }
+}
+
+impl QdConfig {
+    /// Fills in what depends on the divergence and the task.
+    pub fn resolve(&mut self, can_terminate: bool) -> Result<()> {
+        let divergence = divergence::by_name(&self.divergence)?;
+        self.temperature.get_or_insert(divergence.temperature());
+        self.shift
+            .get_or_insert(if can_terminate { Shift::NonNegative } else { Shift::None });
+        Ok(())
+    }
+
+    /// ω after `done` of all iterations.
+    pub fn omega(&self, iteration: usize, iterations: usize) -> f64 {
+        let length = self.omega_until * iterations as f64;
+        let share = if length > 0.0 {
+            (iteration as f64 / length).min(1.0)
+        } else {
+            1.0
+        };
+        self.omega_start + (self.omega_end - self.omega_start) * share
+    }
+}
+
+/// The method.
+pub struct Qd {
+    config: Config,
+    n: usize,
+    divergence: Box<dyn Divergence>,
+    temperature: f64,
+    shift: Shift,
+    estimator: Box<dyn Estimator>,
+    classifier: Classifier,
+    memory: Memory,
+    metrics: Vec<f64>,
+    kernel: Vec<f64>,
+}
+
+/// log ζ_ab of one ordered pair, normalised: on b's newest samples (the data policy's) and on a's.
+struct PairRatio {
+    on_b: Vec<f32>,
+    on_a: Vec<f32>,
+    log_mean: f64,
+}
+
+impl Qd {
+    /// Draws the ratio networks.
+    pub fn new(config: &Config, spec: &Spec) -> Result<Self> {
+        let (n, qd) = (config.ensemble, &config.qd);
+        if n < 2 {
+            return Err(Error::input(
+                "ensemble = 1 has no pairs to tell apart: set it to 2 or more, or method to ppo",
+            ));
+        }
+        let divergence = divergence::by_name(&qd.divergence)?;
+        let (state, action) = (spec.observation, spec.action());
+        let (gamma, seed) = (config.ppo.gamma, config.seed);
+        let settings = EstimatorConfig::new(&qd.estimator, n, state + action, gamma, &config.ratio, seed)?;
+        Ok(Qd {
+            n,
+            temperature: qd.temperature.unwrap_or(divergence.temperature()),
+            shift: qd.shift.unwrap_or(if spec.can_terminate {
+                Shift::NonNegative
+            } else {
+                Shift::None
+            }),
+            divergence,
+            estimator: ratio::build(&qd.estimator, n, state + action, gamma, &config.ratio, seed)?,
+            classifier: Classifier::new(&settings),
+            memory: Memory::new(n, state, action, gamma, &config.ratio),
+            config: config.clone(),
+            metrics: Vec::new(),
+            kernel: Vec::new(),
+        })
+    }
+
+    /// Minibatch updates of an iteration.
+    fn updates(&self, samples: usize, iteration: usize) -> usize {
+        let ratio = &self.config.ratio;
+        let pass = samples.div_ceil(ratio.minibatch);
+        ratio.epochs * pass + if iteration == 0 { ratio.warmup_updates } else { 0 }
+    }
+
+    /// Ratios of all ordered pairs on the newest samples, in the order of pair numbers.
+    fn ratios(&self, policies: &GaussianPolicies<'_>, newest: &[&Transitions], round: usize) -> Vec<PairRatio> {
+        let (n, seed) = (self.n, self.config.seed);
+        (0..n * (n - 1))
+            .into_par_iter()
+            .map(|p| {
+                let (a, b) = pair_of(p, n);
+                let mut on_b = self.estimator.log_zeta(a, b, policies, newest[b], seed, 2 * round);
+                let mut on_a = self.estimator.log_zeta(a, b, policies, newest[a], seed, 2 * round + 1);
+                let log_mean = normalise(&mut on_b, &newest[b].weights, &mut [&mut on_a]);
+                PairRatio { on_b, on_a, log_mean }
+            })
+            .collect()
+    }
+
+    /// D_ij for all pairs, each the average of the value from ζ_ji and from 1/ζ_ij.
+    fn divergences(&self, ratios: &[PairRatio], newest: &[&Transitions]) -> Vec<f64> {
+        let n = self.n;
+        let mut d = vec![0.0; n * n];
+        for i in 0..n {
+            for j in (0..n).filter(|&j| j != i) {
+                let (w_i, w_j) = (&newest[i].weights[..], &newest[j].weights[..]);
+                let ji = &ratios[ratio::pair_number(j, i, n)];
+                let direct = divergence::value(self.divergence.as_ref(), (&ji.on_b, w_i), (&ji.on_a, w_j));
+                let ij = &ratios[ratio::pair_number(i, j, n)];
+                let turn = |logs: &[f32]| logs.iter().map(|x| -x).collect::<Vec<f32>>();
+                let turned =
+                    divergence::value(self.divergence.as_ref(), (&turn(&ij.on_a), w_i), (&turn(&ij.on_b), w_j));
+                d[i * n + j] = 0.5 * (direct + turned);
+            }
+        }
+        d
+    }
+
+    /// Weights of the task gradients and of the diversity streams.
+    fn weights(&self, kernel: &[f64], omega: f64) -> (Vec<f32>, Vec<f32>) {
+        let (n, qd) = (self.n, &self.config.qd);
+        let (mut task, mut streams) = (vec![0.0; n * n], vec![0.0; n * (n - 1)]);
+        for i in 0..n {
+            let row = &kernel[i * n..][..n];
+            let (own, other, diversity) = match qd.weighting {
+                Weighting::Normalised => {
+                    let total: f64 = row.iter().sum();
+                    ((1.0 - omega) / total, (1.0 - omega) / total, omega / total)
+                }
+                Weighting::Published => (1.0 / n as f64, 1.0 / n as f64, 1.0 / (n as f64 * self.temperature)),
+            };
+            for j in 0..n {
+                if j == i {
+                    task[i * n + i] = own as f32;
+                } else {
+                    task[i * n + j] = if qd.share { (row[j] * other) as f32 } else { 0.0 };
+                    streams[ratio::pair_number(i, j, n)] = (row[j] * diversity) as f32;
+                }
+            }
+        }
+        (task, streams)
+    }
+
+    /// How the ratios look: mean before division, share clamped, effective sample size.
+    fn health(ratios: &[PairRatio], newest: &[&Transitions], n: usize) -> [f64; 3] {
+        let (mut mean, mut clamped, mut effective) = (0.0, 0.0, 0.0);
+        for (p, ratio) in ratios.iter().enumerate() {
+            let weights = &newest[pair_of(p, n).1].weights;
+            let (mut sum, mut squares, mut mass, mut cut) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
+            for (&log_zeta, &weight) in ratio.on_b.iter().zip(weights) {
+                let (zeta, weight) = (f64::from(log_zeta).exp(), f64::from(weight));
+                sum += weight * zeta;
+                squares += weight * zeta * zeta;
+                mass += weight;
+                cut += f64::from(u8::from(f64::from(log_zeta).abs() > LOG_CLAMP));
+            }
+            mean += ratio.log_mean.exp();
+            clamped += cut / ratio.on_b.len() as f64;
+            effective += sum * sum / (mass * squares);
+        }
+        [mean, clamped, effective].map(|x| x / ratios.len() as f64)
+    }
+
+    /// Mean correlation of log ζ with the held-out classifier, over all pairs.
+    fn agreement(&mut self, round: &Round<'_>, ratios: &[PairRatio], newest: &[&Transitions]) -> f64 {
+        self.classifier.update(round);
+        let logits: Vec<_> = newest
+            .iter()
+            .map(|batch| self.classifier.logits(round, batch))
+            .collect();
+        let mut total = 0.0;
+        for (p, ratio) in ratios.iter().enumerate() {
+            let (a, b) = pair_of(p, self.n);
+            let (mut own, mut judge) = (Vec::new(), Vec::new());
+            for (who, values) in [(b, &ratio.on_b), (a, &ratio.on_a)] {
+                for (t, &log_zeta) in values.iter().enumerate().filter(|(t, _)| Classifier::held_out(*t)) {
+                    own.push(log_zeta.clamp(-LOG_CLAMP as f32, LOG_CLAMP as f32));
+                    judge.push((logits[who][a][t] - logits[who][b][t]).clamp(-LOG_CLAMP as f32, LOG_CLAMP as f32));
+                }
+            }
+            total += correlation(&own, &judge);
+        }
+        total / ratios.len() as f64
+    }
+}
+
+impl Method for Qd {
+    fn streams(&self) -> usize {
+        self.n - 1
+    }
+
+    fn guide(&mut self, ensemble: &Ensemble, rollouts: &[Rollout], iteration: usize) -> Result<Guidance> {
+        let n = self.n;
+        self.memory.remember(rollouts);
+        let data = self.memory.data();
+        let features = self.memory.features.clone();
+        let policies = GaussianPolicies {
+            ensemble,
+            features: &features,
+        };
+        let round = Round {
+            policies: &policies,
+            data: &data,
+            seed: self.config.seed,
+            round: iteration,
+            updates: self.updates(data[0].len(), iteration),
+            rate: (1.0, 1.0),
+        };
+        let loss = self.estimator.update(&round);
+        let newest: Vec<Transitions> = self.memory.newest().into_iter().cloned().collect();
+        let newest: Vec<&Transitions> = newest.iter().collect();
+        let ratios = self.ratios(&policies, &newest, iteration);
+        let divergences = self.divergences(&ratios, &newest);
+        let kernel = divergence_kernel(&divergences, n, self.divergence.as_ref(), self.temperature);
+        if !loss.is_finite() || kernel.iter().any(|k| !k.is_finite()) {
+            return Err(Error::failed(format!(
+                "iteration {}: the ratio estimator {} is no longer finite; lower ratio.learning_rate or raise \
+                 ratio.gradient_penalty",
+                iteration + 1,
+                self.config.qd.estimator
+            )));
+        }
+        let rewards = (0..n * (n - 1))
+            .map(|p| {
+                let (i, j) = pair_of(p, n);
+                let zeta_ji = &ratios[ratio::pair_number(j, i, n)].on_b;
+                zeta_ji
+                    .iter()
+                    .map(|&x| shifted_reward(self.divergence.as_ref(), self.shift, x))
+                    .collect()
+            })
+            .collect();
+        let omega = self.config.qd.omega(iteration, self.config.iterations);
+        let (task, streams) = self.weights(&kernel, omega);
+
+        let off_diagonal =
+            |values: &[f64]| -> Vec<f64> { (0..n * n).filter(|at| at / n != at % n).map(|at| values[at]).collect() };
+        let spread = off_diagonal(&divergences);
+        let pairs = spread.len() as f64;
+        let rows: Vec<f64> = (0..n).map(|i| kernel[i * n..][..n].iter().sum::<f64>() - 1.0).collect();
+        let [zeta_mean, zeta_clamped, zeta_effective] = Self::health(&ratios, &newest, n);
+        let agreement = self.agreement(&round, &ratios, &newest);
+        self.metrics = vec![
+            omega,
+            spread.iter().sum::<f64>() / pairs,
+            spread.iter().copied().fold(f64::INFINITY, f64::min),
+            rows.iter().sum::<f64>() / n as f64,
+            rows.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            loss,
+            zeta_mean,
+            zeta_clamped,
+            zeta_effective,
+            newest.iter().map(|batch| batch.effective_size()).sum::<f64>() / n as f64,
+            agreement,
+        ];
+        self.kernel = kernel;
+        let standardised = self.config.qd.weighting == Weighting::Normalised;
+        Ok(Guidance {
+            task,
+            streams,
+            rewards,
+            standardised,
+            drift: Vec::new(),
+        })
+    }
+
+    fn ratio_flops(&self) -> f64 {
+        let samples = self.config.steps * self.config.ratio.rollouts;
+        self.estimator.update_flops() * self.updates(samples, 1) as f64
+    }
+
+    fn metric_names(&self) -> Vec<String> {
+        [
+            "omega",
+            "divergence_mean",
+            "divergence_min",
+            "kernel_row_mean",
+            "kernel_row_max",
+            "ratio_loss",
+            "zeta_mean",
+            "zeta_clamped",
+            "zeta_effective",
+            "samples_effective",
+            "ratio_agreement",
+        ]
+        .map(String::from)
+        .to_vec()
+    }
+
+    fn metrics(&self) -> Vec<f64> {
+        self.metrics.clone()
+    }
+
+    fn kernel(&self) -> Option<&[f64]> {
+        Some(&self.kernel)
+    }
+
+    fn save(&self, checkpoint: &mut Checkpoint) {
+        self.estimator.save(checkpoint);
+        self.classifier.save(checkpoint);
+        self.memory.save(checkpoint);
+    }
+
+    fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
+        self.estimator.restore(checkpoint)?;
+        self.classifier.restore(checkpoint)?;
+        self.memory.restore(checkpoint)
+    }
+}
