@@ -67,7 +67,7 @@ pub trait Divergence: Send + Sync {
         self.f(u) - u * self.derivative(u)
     }
 
-    /// What samples with this log ζ_ji add to the value: D = E_{ρ_i}[first] + E_{ρ_j}[second].
+    /// What samples with this log ζ_ji add to the value: `D = E_{ρ_i}[first] + E_{ρ_j}[second]`.
     ///
     /// Unless there is a formula of its own, both are f(ζ)/(1+ζ): an expectation under the pooled samples
     /// (ρ_i + ρ_j)/2, where ρ_i is 2/(1+ζ) of the pool.
