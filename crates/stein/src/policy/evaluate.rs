@@ -4,8 +4,8 @@ use rand::Rng;
 use rayon::prelude::*;
 
 use super::ensemble::Ensemble;
-use super::rollout::scale_action;
-use crate::env::{Episode, Task};
+use super::rollout::{self, scale_action};
+use crate::env::{Episode, Step, Task};
 use crate::error::{Error, Result};
 use crate::rng::{Purpose, stream};
 
@@ -18,7 +18,8 @@ pub fn evaluate(
     episodes: usize,
     stochastic: bool,
 ) -> Result<Vec<Vec<Episode>>> {
-    (0..ensemble.n())
+    // Collected in order, so that of several failures it is always the same one that is told.
+    let results: Vec<Result<Vec<Episode>>> = (0..ensemble.n())
         .into_par_iter()
         .map(|policy| {
             let mut env = task.make()?;
@@ -37,6 +38,15 @@ pub fn evaluate(
                     stream(seed, Purpose::Evaluation, 0, number).next_u64(),
                     &mut observation,
                 );
+                let check = |step: &Step, steps: usize, observation: &[f64]| {
+                    rollout::check(&spec, steps, step, observation).map_err(|trouble| {
+                        Error::failed(format!(
+                            "policy {policy}: after step {steps} of evaluation episode {}, {trouble}",
+                            number + 1
+                        ))
+                    })
+                };
+                check(&rollout::BEGUN, 0, &observation)?;
                 let mut episode = Episode::default();
                 env.signals(&mut signals);
                 episode.signals.extend_from_slice(&signals);
@@ -53,14 +63,8 @@ pub fn evaluate(
                     }
                     scale_action(&spec, &squashed, &mut action);
                     let step = env.step(&action, &mut observation);
-                    if !step.reward.is_finite() || observation.iter().any(|x| !x.is_finite()) {
-                        return Err(Error::failed(format!(
-                            "policy {policy}: step {} of episode {number} returned a reward or observation that is not \
-                             finite; mend the environment",
-                            episode.rewards.len()
-                        )));
-                    }
                     episode.rewards.push(step.reward);
+                    check(&step, episode.rewards.len(), &observation)?;
                     env.signals(&mut signals);
                     episode.signals.extend_from_slice(&signals);
                     episode.terminated = step.terminated;
@@ -72,7 +76,8 @@ pub fn evaluate(
             }
             Ok(recorded)
         })
-        .collect()
+        .collect();
+    results.into_iter().collect()
 }
 
 /// Mean and (population) standard deviation.

@@ -3,7 +3,7 @@
 use rand::Rng;
 
 use super::gaussian::Actor;
-use crate::env::{Env, Spec, Task};
+use crate::env::{Env, Spec, Step, Task};
 use crate::error::{Error, Result};
 use crate::nn::{Normalizer, Shape};
 use crate::rng::{Purpose, stream};
@@ -111,25 +111,17 @@ impl Worker {
         self.taken.clear();
         self.total = 0.0;
         self.env.reset(seed, &mut self.observation);
-        self.check("the first observation", None)
+        self.check(&BEGUN)
     }
 
-    fn check(&self, what: &str, reward: Option<f64>) -> Result<()> {
-        let bad = |name: String| {
+    fn check(&self, step: &Step) -> Result<()> {
+        let steps = self.taken.len() / self.spec.action().max(1);
+        check(&self.spec, steps, step, &self.observation).map_err(|trouble| {
+            let (policy, episode) = (self.policy, self.episode);
             Error::failed(format!(
-                "policy {}: {what} of the environment (episode {}, step {}) is not finite: {name}",
-                self.policy,
-                self.episode,
-                self.taken.len() / self.spec.action().max(1)
+                "policy {policy}: after step {steps} of its episode {episode}, {trouble}"
             ))
-        };
-        if let Some(reward) = reward.filter(|reward| !reward.is_finite()) {
-            return Err(bad(format!("the reward is {reward}")));
-        }
-        match self.observation.iter().position(|x| !x.is_finite()) {
-            Some(index) => Err(bad(format!("observation[{index}] is {}", self.observation[index]))),
-            None => Ok(()),
-        }
+        })
     }
 
     /// Collects `steps` transitions with the policy of these parameters.
@@ -187,11 +179,11 @@ impl Worker {
         Ok(())
     }
 
-    fn step(&mut self, action: &[f32]) -> Result<crate::env::Step> {
+    fn step(&mut self, action: &[f32]) -> Result<Step> {
         scale_action(&self.spec, action, &mut self.action);
         self.taken.extend_from_slice(&self.action);
         let step = self.env.step(&self.action, &mut self.observation);
-        self.check("a step", Some(step.reward))?;
+        self.check(&step)?;
         self.total += step.reward;
         Ok(step)
     }
@@ -234,6 +226,34 @@ impl Worker {
         }
         Ok(())
     }
+}
+
+/// What stands for a step where an episode has only begun.
+pub const BEGUN: Step = Step {
+    reward: 0.0,
+    terminated: false,
+    truncated: false,
+};
+
+/// Refuses what an environment may not do: return numbers that are not finite, or go on beyond its horizon. `steps` is
+/// the length of the episode so far. The sentence lacks its beginning: who, when.
+pub fn check(spec: &Spec, steps: usize, step: &Step, observation: &[f64]) -> std::result::Result<(), String> {
+    if !step.reward.is_finite() {
+        return Err(format!("the environment returned the reward {}; mend it", step.reward));
+    }
+    if let Some(index) = observation.iter().position(|x| !x.is_finite()) {
+        let value = observation[index];
+        return Err(format!(
+            "the environment returned observation[{index}] = {value}; mend it"
+        ));
+    }
+    if steps >= spec.horizon && !step.terminated && !step.truncated {
+        return Err(format!(
+            "the environment goes on, though its horizon is {}; let it truncate the episode there",
+            spec.horizon
+        ));
+    }
+    Ok(())
 }
 
 /// Scales an action from [-1, 1] to the bounds of the environment.
