@@ -47,11 +47,15 @@ pub struct TrainOptions {
 impl TrainOptions {
     /// Puts these options over a table of settings; returns a name for it in error messages.
     pub fn apply(&self, table: &mut toml::Table) -> Result<String> {
-        let mut source = String::from("the settings");
+        let mut source = String::from("the command line");
         if let Some(path) = &self.config {
-            let file = read_table(path)?;
-            settings::merge(table, file);
-            source = path.display().to_string();
+            settings::merge(table, read_table(path)?);
+            let file = path.display();
+            source = if self.set.is_empty() {
+                file.to_string()
+            } else {
+                format!("{file} with --set")
+            };
         }
         for pair in &self.set {
             settings::set(table, pair)?;

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Task, maze};
 use crate::error::{Error, Result};
+use crate::run::config::plain_words;
 
 type Build = Box<dyn Fn(toml::Table) -> Result<(Box<dyn Task>, toml::Table)> + Send + Sync>;
 
@@ -33,10 +34,12 @@ impl Registry {
     {
         let build = move |table: toml::Table| {
             let task: T = serde_path_to_error::deserialize(table).map_err(|error| {
+                // The path of a setting that is missing is ".": that of the whole table.
+                let key = format!("env.{}", error.path());
                 Error::input(format!(
-                    "env.{} is wrong: {}; `stein envs {name}` lists the settings of {name}",
-                    error.path(),
-                    error.inner().to_string().trim().replace('\n', " ")
+                    "{} is wrong: {}; `stein envs {name}` lists the settings of {name}",
+                    key.trim_end_matches('.'),
+                    plain_words(error.inner())
                 ))
             })?;
             task.validate()?;

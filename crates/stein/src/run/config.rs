@@ -186,18 +186,31 @@ impl Default for CheckpointConfig {
     }
 }
 
+/// What is wrong with a setting, in the words of TOML rather than of Rust.
+pub(crate) fn plain_words(error: &toml::de::Error) -> String {
+    let (wrong, expected) = match error.message().split_once(", expected ") {
+        Some((wrong, expected)) => (wrong, Some(expected)),
+        None => (error.message(), None),
+    };
+    let wrong = wrong
+        .replace("invalid type: map", "invalid type: table")
+        .replace('\n', " ");
+    match expected {
+        None => wrong,
+        Some("u64" | "usize") => wrong + ", expected a whole number, 0 or more",
+        Some("f64") => wrong + ", expected a number",
+        Some("a sequence") => wrong + ", expected a list, as in [1, 2]",
+        Some(kind) if kind.starts_with("struct ") => wrong + ", expected a table of settings",
+        Some(other) => wrong + ", expected " + &other.replace('\n', " "),
+    }
+}
+
 impl Config {
     /// Reads settings from a table; an unknown key or a wrong type gets a sentence that names it. `source` is the file.
     pub fn from_table(table: toml::Table, source: &str) -> Result<Config> {
         serde_path_to_error::deserialize(table).map_err(|error| {
-            let words = error.inner().to_string();
-            let words = words.trim().replace('\n', " ");
-            let path = error.path().to_string();
-            Error::input(if path == "." {
-                format!("{source}: {words}")
-            } else {
-                format!("{source}: the setting {path} is wrong: {words}")
-            })
+            let words = plain_words(error.inner());
+            Error::input(format!("{source}: the setting {} is wrong: {words}", error.path()))
         })
     }
 
