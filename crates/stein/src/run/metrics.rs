@@ -52,16 +52,24 @@ impl MetricsFile {
         let header = header(path, columns)?;
         let bytes = match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound && iteration == 0 => return Self::create(path, columns),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Error::input(format!(
+                    "{} is missing, though the run has done {iteration} iterations: restore the file from a copy, or \
+                     start a new run in another folder",
+                    path.display()
+                )));
+            }
             read => read.map_err(|error| Error::io("read", path, error))?,
         };
         if !bytes.starts_with(header.as_bytes()) {
-            let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+            let same = header.bytes().zip(&bytes).take_while(|(ours, theirs)| ours == *theirs);
+            let column = same.filter(|(byte, _)| *byte == b',').count();
             return Err(Error::input(format!(
-                "{} has the columns `{}` where these settings write `{}`: resume with the settings and the version of \
-                 the run, or start a new run in another folder",
+                "{} has another column {} than `{}`, which these settings write there: restore the file from a copy, \
+                 resume with the settings and the version of the run, or start a new run in another folder",
                 path.display(),
-                String::from_utf8_lossy(first),
-                header.trim_end()
+                column + 1,
+                header.trim_end().split(',').nth(column).unwrap_or_default(),
             )));
         }
         let (end, last) = kept(&bytes, header.len(), columns.len(), iteration).map_err(|trouble| {
@@ -337,13 +345,16 @@ mod tests {
         append(&mut MetricsFile::resume(&path, &COLUMNS, 0).unwrap(), 1..=6);
         assert_eq!(fs::read(&path).unwrap(), whole);
         fs::remove_file(&path).unwrap();
-        assert!(matches!(MetricsFile::resume(&path, &COLUMNS, 1), Err(Error::Io { .. })));
+        let error = MetricsFile::resume(&path, &COLUMNS, 1).unwrap_err();
+        assert!(error.to_string().contains("metrics.csv is missing"), "{error}");
+        assert_eq!(error.exit_code(), 2);
     }
 
     #[test]
     fn other_columns_and_damaged_rows_are_refused() {
         let (_folder, path) = six();
-        assert!(refusal(&path, &["return"], 3).contains("these settings write `iteration,return`"));
+        assert!(refusal(&path, &["return", "gain"], 3).contains("another column 3 than `gain`"));
+        assert!(refusal(&path, &["return"], 3).contains("another column 2 than `return`"));
         assert!(refusal(&path, &COLUMNS, 7).contains("the rows after 6 are missing"));
         let text = fs::read_to_string(&path).unwrap();
         for (from, to) in [
