@@ -2,10 +2,10 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use stein::Result;
 use stein::env::Registry;
 use stein::nn::peak::sgemm_peak_gflops;
 use stein::train::{Timings, Trainer};
+use stein::{Error, Result};
 
 use crate::options::TrainOptions;
 use crate::{Ended, print, print_json};
@@ -26,6 +26,11 @@ const TIMED: usize = 7;
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let mut options = arguments.options;
     let timed = options.iterations.unwrap_or(TIMED);
+    if !(1..=100_000).contains(&timed) {
+        return Err(Error::input(format!(
+            "--iterations {timed} is out of range: choose 1 to 100000"
+        )));
+    }
     options.iterations = Some(timed + 1);
     if options.env.is_none() && options.config.is_none() {
         options.env = Some("maze".into());
