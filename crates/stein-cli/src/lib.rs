@@ -54,7 +54,7 @@ pub fn main_with(registry: Registry) -> ! {
         Ok(Ended::Done) => 0,
         Ok(Ended::Interrupted) => 130,
         Err(error) => {
-            eprintln!("error: {error}");
+            tell(&format!("error: {error}"));
             error.exit_code()
         }
     };
@@ -65,6 +65,12 @@ pub fn main_with(registry: Registry) -> ! {
 fn print(text: &str) {
     use std::io::Write;
     let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Prints a line on stderr; a reader that has gone away does not end a training run.
+fn tell(line: &str) {
+    use std::io::Write;
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// Prints one JSON object on stdout.

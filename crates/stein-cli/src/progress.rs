@@ -5,62 +5,69 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stein::Result;
-use stein::run::config::Config;
 use stein::run::observer::Observer;
 use stein::train::{Record, Trainer};
 
+use crate::tell;
+
 /// Shows how far training is, on stderr.
-pub struct Progress {
+pub struct Progress<'a> {
+    folder: &'a Path,
     bar: Option<ProgressBar>,
-    iterations: usize,
-    started: bool,
 }
 
-impl Progress {
+impl<'a> Progress<'a> {
+    /// Progress of the run in `folder`.
+    pub fn new(folder: &'a Path) -> Self {
+        Progress { folder, bar: None }
+    }
+}
+
+impl Observer for Progress<'_> {
     /// Says what is about to be trained and where it goes.
-    pub fn new(config: &Config, folder: &Path) -> Self {
+    fn begin(&mut self, trainer: &Trainer) -> Result<()> {
+        let config = &trainer.config;
         let env = config.env.get("name").and_then(|name| name.as_str()).unwrap_or("?");
-        eprintln!(
-            "training {} policies on {env} by {} (seed {}, {} × {} steps each) in {}",
+        let from = match trainer.iteration() {
+            0 => String::new(),
+            done => format!(", going on after iteration {done}"),
+        };
+        tell(&format!(
+            "training {} policies on {env} by {} (seed {}, {} × {} steps each) in {}{from}",
             config.ensemble,
             config.method,
             config.seed,
             config.iterations,
             config.steps,
-            folder.display()
-        );
-        let bar = std::io::stderr().is_terminal().then(|| {
+            self.folder.display()
+        ));
+        self.bar = std::io::stderr().is_terminal().then(|| {
             let template = "{bar:30} {pos}/{len}  return {msg}  {elapsed} elapsed, {eta} left";
             let style = ProgressStyle::with_template(template).expect("the template is well-formed");
-            ProgressBar::with_draw_target(Some(config.iterations as u64), ProgressDrawTarget::stderr())
-                .with_style(style)
+            let bar = ProgressBar::with_draw_target(Some(config.iterations as u64), ProgressDrawTarget::stderr());
+            // A resumed run begins in the middle: the time left must not count the iterations done before.
+            bar.set_position(trainer.iteration() as u64);
+            bar.reset_eta();
+            bar.with_style(style)
         });
-        Progress {
-            bar,
-            iterations: config.iterations,
-            started: false,
-        }
+        Ok(())
     }
-}
 
-impl Observer for Progress {
-    fn iteration(&mut self, _trainer: &Trainer, record: &Record) -> Result<()> {
-        let [mean, best, worst] = [0, 1, 2].map(|index| record.metrics[index]);
+    fn iteration(&mut self, trainer: &Trainer, record: &Record) -> Result<()> {
+        // Where no episode has ended there is no return to show.
+        let [mean, best, worst] = [0, 1, 2].map(|index| match record.metrics[index] {
+            value if value.is_nan() => "-".to_string(),
+            value => format!("{value:.3}"),
+        });
         match &self.bar {
             Some(bar) => {
-                if !self.started {
-                    // A resumed run begins in the middle: the time left must not count the iterations done before.
-                    bar.set_position(record.iteration as u64 - 1);
-                    bar.reset_eta();
-                    self.started = true;
-                }
-                bar.set_message(format!("{mean:.2} (best {best:.2}, worst {worst:.2})"));
+                bar.set_message(format!("{mean} (best {best}, worst {worst})"));
                 bar.set_position(record.iteration as u64);
             }
-            None => eprintln!(
-                "iteration {}/{}  return {mean:.3}  best {best:.3}  worst {worst:.3}  {:.2} s",
-                record.iteration, self.iterations, record.timings.total
-            ),
+            None => tell(&format!(
+                "iteration {}/{}  return {mean}  best {best}  worst {worst}  {:.2} s",
+                record.iteration, trainer.config.iterations, record.timings.total
+            )),
         }
         Ok(())
     }

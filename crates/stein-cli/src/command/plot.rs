@@ -33,7 +33,6 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     check_episodes(arguments.episodes)?;
     let folder = RunFolder::open(&arguments.run)?;
     let out = arguments.out.unwrap_or_else(|| folder.file("figures"));
-    std::fs::create_dir_all(&out).map_err(|error| Error::io("create the folder", &out, error))?;
     let (settings, trainer) = load(&arguments.run, registry)?;
     let config = &settings.config;
     let mut figures = learning::figures(&Table::read(&folder.file("metrics.csv"))?, config);
@@ -46,6 +45,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         arguments.stochastic,
     )?;
     figures.extend(task.figures(&episodes));
+    std::fs::create_dir_all(&out).map_err(|error| Error::io("create the folder", &out, error))?;
     for (name, figure) in figures {
         for path in draw(&figure, &out.join(name))? {
             print(&format!("{}\n", path.display()));

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
@@ -11,6 +10,7 @@ use stein::policy::Ensemble;
 use stein::policy::evaluate::evaluate;
 use stein::run::atomic;
 use stein::run::folder::RunFolder;
+use stein::run::metrics::Table;
 use stein::run::report::report;
 use stein::run::session::{self, Outcome};
 use stein::run::settings::{Settings, differences, read_table};
@@ -19,7 +19,7 @@ use stein::{Error, Result};
 
 use crate::options::TrainOptions;
 use crate::progress::Progress;
-use crate::{Ended, print, print_json};
+use crate::{Ended, print, print_json, tell};
 
 /// Arguments of `stein train`.
 #[derive(Args)]
@@ -40,26 +40,31 @@ pub struct Arguments {
 static STOP: AtomicBool = AtomicBool::new(false);
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
-    let (settings, folder) = prepare(&arguments, registry)?;
     let pool = arguments.options.pool()?;
+    let (settings, place) = prepare(&arguments, registry)?;
+    // Before the folder is made: settings that turn out not to work leave none behind.
+    let mut trainer = pool.install(|| Trainer::new(settings.config.clone(), settings.task.as_ref()))?;
+    let folder = match place {
+        Place::New(path) => RunFolder::create(&path, &settings.config)?,
+        Place::Old(folder) => folder,
+    };
     stop_on_interrupt()?;
-    let start = Instant::now();
-    let (outcome, trainer) = pool.install(|| -> Result<_> {
-        let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
-        let mut progress = Progress::new(&settings.config, folder.path());
-        let outcome = session::train(&mut trainer, &folder, &STOP, &mut progress)?;
-        Ok((outcome, trainer))
-    })?;
+    let mut progress = Progress::new(folder.path());
+    let outcome = pool.install(|| session::train(&mut trainer, &folder, &STOP, &mut progress))?;
     if outcome == Outcome::Interrupted {
-        eprintln!(
+        tell(&format!(
             "stopped after iteration {} of {}; everything is saved: go on with --resume --out {}",
             trainer.iteration(),
             settings.config.iterations,
             folder.path().display()
-        );
+        ));
         return Ok(Ended::Interrupted);
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = Table::read(&folder.file("timings.csv"))?
+        .column("total")
+        .unwrap_or_default()
+        .iter()
+        .sum();
     let (ensemble, done) = (&trainer.ensemble, trainer.iteration());
     let summary = pool.install(|| summarise(&settings, ensemble, done, seconds))?;
     atomic::write(&folder.file("summary.json"), format!("{summary:#}\n").as_bytes())?;
@@ -72,8 +77,16 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     Ok(Ended::Done)
 }
 
-/// The settings of the run and its folder, new or resumed.
-fn prepare(arguments: &Arguments, registry: &Registry) -> Result<(Settings, RunFolder)> {
+/// Where a run goes.
+enum Place {
+    /// A folder to be made.
+    New(PathBuf),
+    /// The folder of a run that goes on.
+    Old(RunFolder),
+}
+
+/// The settings of the run and its place.
+fn prepare(arguments: &Arguments, registry: &Registry) -> Result<(Settings, Place)> {
     let options = &arguments.options;
     if options.env.is_none() && options.config.is_none() && !(arguments.resume && arguments.out.is_some()) {
         return Err(Error::input(
@@ -93,12 +106,11 @@ fn prepare(arguments: &Arguments, registry: &Registry) -> Result<(Settings, RunF
     if arguments.resume && out.join("config.toml").is_file() {
         return resume(options, &out, registry);
     }
-    let folder = RunFolder::create(&out, &settings.config)?;
-    Ok((settings, folder))
+    Ok((settings, Place::New(out)))
 }
 
 /// Settings of a run that goes on: those of its folder. Options may repeat them and may change `iterations`.
-fn resume(options: &TrainOptions, out: &std::path::Path, registry: &Registry) -> Result<(Settings, RunFolder)> {
+fn resume(options: &TrainOptions, out: &std::path::Path, registry: &Registry) -> Result<(Settings, Place)> {
     let folder = RunFolder::resume(out)?;
     let stored = folder.settings(registry)?;
     let mut table = read_table(&folder.file("config.toml"))?;
@@ -113,10 +125,7 @@ fn resume(options: &TrainOptions, out: &std::path::Path, registry: &Registry) ->
             )));
         }
     }
-    if asked.config != stored.config {
-        atomic::write(&folder.file("config.toml"), asked.config.to_toml().as_bytes())?;
-    }
-    Ok((asked, folder))
+    Ok((asked, Place::Old(folder)))
 }
 
 /// The first Ctrl-C asks to stop after the present iteration, the second stops at once.
@@ -125,7 +134,7 @@ fn stop_on_interrupt() -> Result<()> {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        eprintln!("stopping after this iteration (again to stop at once and go back to the last checkpoint)");
+        tell("stopping after this iteration (again to stop at once and go back to the last checkpoint)");
     })
     .map_err(|error| Error::failed(format!("cannot watch for Ctrl-C: {error}")))
 }

@@ -7,6 +7,7 @@
 //! The rename is atomic because both names lie in one folder, hence on one file system. The first sync comes before it
 //! so that the new name never points at data the disk does not have yet; the second makes the rename itself last.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -49,12 +50,17 @@ pub fn clean(folder: &Path) -> Result<()> {
     };
     for entry in entries {
         let entry = entry.map_err(|error| Error::io("read", folder, error))?;
-        if entry.file_name().to_string_lossy().ends_with(SUFFIX) {
+        if is_temporary(&entry.file_name()) {
             let path = entry.path();
             fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
         }
     }
     Ok(())
+}
+
+/// Whether a file of this name is a write that was not finished.
+pub fn is_temporary(name: &OsStr) -> bool {
+    name.to_string_lossy().ends_with(SUFFIX)
 }
 
 /// The folder that holds `path`.

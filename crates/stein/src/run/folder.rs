@@ -21,27 +21,12 @@ pub struct RunFolder {
 impl RunFolder {
     /// Makes the folder of a new run. Refuses one that holds a run, or anything else, already.
     pub fn create(path: &Path, config: &Config) -> Result<RunFolder> {
-        if path.join("config.toml").exists() {
-            return Err(Error::input(format!(
-                "{} holds a run already; add --resume to go on with it, or choose another folder with --out",
-                path.display()
-            )));
-        }
         fs::create_dir_all(path).map_err(|error| Error::io("create the folder", path, error))?;
+        // Before the lock, which is a file itself, so that a folder of somebody else's stays as it is; and once more
+        // when nobody but this process can put a run there.
+        check_empty(path)?;
         let lock = lock(path)?;
-        let mut entries = fs::read_dir(path).map_err(|error| Error::io("read", path, error))?;
-        let foreign = entries.find_map(|entry| {
-            let name = entry.ok()?.file_name();
-            // A run that was killed before its first file was in place leaves no more than these.
-            let ours = name == "lock" || name.to_string_lossy().ends_with(".stein.tmp");
-            (!ours).then(|| name.to_string_lossy().into_owned())
-        });
-        if let Some(name) = foreign {
-            return Err(Error::input(format!(
-                "{} is not empty (it holds {name}, but no run); choose another folder with --out",
-                path.display()
-            )));
-        }
+        check_empty(path)?;
         atomic::clean(path)?;
         atomic::write(&path.join("config.toml"), config.to_toml().as_bytes())?;
         Ok(RunFolder {
@@ -98,6 +83,16 @@ impl RunFolder {
         Settings::resolve(read_table(&path)?, &path.display().to_string(), registry)
     }
 
+    /// Writes the settings down where they are not those of `config.toml`: a run that goes on may be given more
+    /// iterations.
+    pub fn keep_settings(&self, config: &Config) -> Result<()> {
+        let path = self.file("config.toml");
+        if toml::Table::try_from(config).is_ok_and(|table| read_table(&path).is_ok_and(|old| old == table)) {
+            return Ok(());
+        }
+        atomic::write(&path, config.to_toml().as_bytes())
+    }
+
     /// Where its checkpoints are kept.
     pub fn store(&self, config: &Config) -> Store {
         Store::new(&self.path, config.checkpoint.keep)
@@ -120,7 +115,7 @@ impl RunFolder {
             .config
             .parse()
             .map_err(|_| foreign("its settings cannot be read".into()))?;
-        let mut theirs = Config::from_table(table, &source).map_err(|error| foreign(error.to_string()))?;
+        let mut theirs = Config::from_table(table, "its settings").map_err(|error| foreign(error.to_string()))?;
         theirs.iterations = trainer.config.iterations;
         theirs.stein_version.clone_from(&trainer.config.stein_version);
         if let Some((key, theirs, ours)) = settings::differences(&theirs, &trainer.config).into_iter().next() {
@@ -128,6 +123,30 @@ impl RunFolder {
         }
         trainer.restore(checkpoint)?;
         Ok(Some(path))
+    }
+}
+
+/// Refuses a folder that holds a run, or anything else.
+fn check_empty(path: &Path) -> Result<()> {
+    if path.join("config.toml").exists() {
+        return Err(Error::input(format!(
+            "{} holds a run already; add --resume to go on with it, or choose another folder with --out",
+            path.display()
+        )));
+    }
+    let mut entries = fs::read_dir(path).map_err(|error| Error::io("read", path, error))?;
+    let foreign = entries.find_map(|entry| {
+        let name = entry.ok()?.file_name();
+        // A run that was killed before its first file was in place leaves no more than these.
+        let ours = name == "lock" || atomic::is_temporary(&name);
+        (!ours).then(|| name.to_string_lossy().into_owned())
+    });
+    match foreign {
+        None => Ok(()),
+        Some(name) => Err(Error::input(format!(
+            "{} is not empty (it holds {name}, but no run); choose another folder with --out",
+            path.display()
+        ))),
     }
 }
 

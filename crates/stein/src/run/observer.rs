@@ -11,6 +11,11 @@ use crate::train::{Record, Trainer};
 
 /// Something that looks on.
 pub trait Observer {
+    /// Called once before the first iteration, when the state of a run that goes on is in place.
+    fn begin(&mut self, _trainer: &Trainer) -> Result<()> {
+        Ok(())
+    }
+
     /// Called after every iteration.
     fn iteration(&mut self, trainer: &Trainer, record: &Record) -> Result<()>;
 

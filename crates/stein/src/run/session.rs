@@ -16,7 +16,8 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// Trains until all iterations are done or `stop` is set. State is taken from the folder's newest checkpoint.
+/// Trains until all iterations are done or `stop` is set. State is taken from the folder's newest checkpoint. Where that
+/// is the last one already, nothing is written.
 pub fn train(
     trainer: &mut Trainer,
     folder: &RunFolder,
@@ -24,9 +25,22 @@ pub fn train(
     progress: &mut dyn Observer,
 ) -> Result<Outcome> {
     let latest = folder.restore(trainer)?;
+    let (done, asked) = (trainer.iteration(), trainer.config.iterations);
+    if done > asked {
+        return Err(Error::input(format!(
+            "iterations = {asked} is out of range: the run in {} has done {done} already; ask for as many at least, or \
+             start another run with a new --out",
+            folder.path().display()
+        )));
+    }
     let mut tables = Tables::open(folder, trainer)?;
+    folder.keep_settings(&trainer.config)?;
+    if done == asked {
+        return Ok(Outcome::Done);
+    }
     let mut events = TensorBoard::open(folder, trainer)?;
     let mut checkpoints = Checkpoints::open(folder, trainer, latest);
+    progress.begin(trainer)?;
     while trainer.iteration() < trainer.config.iterations {
         if stop.load(Ordering::Relaxed) {
             checkpoints.finish(trainer)?;
