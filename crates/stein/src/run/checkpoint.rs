@@ -176,7 +176,7 @@ impl Checkpoint {
         let about = fs::metadata(path).map_err(failed)?;
         if !about.is_file() {
             return Err(Error::input(format!(
-                "{} is not a file: pass a file of the folder `checkpoints` of a run",
+                "{} is not a file: move it away and resume from the checkpoint before it",
                 path.display()
             )));
         }
@@ -210,8 +210,7 @@ impl From<io::Error> for Trouble {
 
 fn foreign(why: impl std::fmt::Display) -> Trouble {
     Trouble::Input(format!(
-        "is not a stein checkpoint, or a damaged one ({why}): pass a file of the folder `checkpoints` of a run; if it \
-         is one, {GO_BACK}"
+        "is not a stein checkpoint, or a damaged one ({why}): move it away and resume from the checkpoint before it"
     ))
 }
 

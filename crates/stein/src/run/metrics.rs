@@ -72,10 +72,10 @@ impl MetricsFile {
                 header.trim_end().split(',').nth(column).unwrap_or_default(),
             )));
         }
-        let (end, last) = kept(&bytes, header.len(), columns.len(), iteration).map_err(|trouble| {
+        let (end, last) = kept(&bytes, header.len(), columns.len(), iteration).map_err(|(good, trouble)| {
             Error::input(format!(
-                "{} cannot be resumed after iteration {iteration}: {trouble}; restore the file from a copy, or resume \
-                 from a checkpoint before that",
+                "{} cannot be resumed after iteration {iteration}: {trouble}; restore the file from a copy, or delete \
+                 the checkpoints after iteration {good} and resume from the one before",
                 path.display()
             ))
         })?;
@@ -160,13 +160,14 @@ fn cell(text: &str) -> Option<f64> {
     }
 }
 
-/// Where the row of `iteration` ends, and the number of the last row before that end; or what is wrong with the rows.
+/// Where the row of `iteration` ends, and the number of the last row before that end; or up to which iteration the rows
+/// are good, and what is wrong after it.
 fn kept(
     bytes: &[u8],
     header: usize,
     width: usize,
     iteration: usize,
-) -> std::result::Result<(usize, Option<usize>), String> {
+) -> std::result::Result<(usize, Option<usize>), (usize, String)> {
     let mut end = header;
     let mut last: Option<usize> = None;
     for line in bytes[header..].split_inclusive(|&byte| byte == b'\n') {
@@ -179,11 +180,14 @@ fn kept(
             }
             // Whatever stands after the last row to keep is dropped, and may well be torn.
             _ if last.unwrap_or(0) >= iteration => break,
-            _ => return Err(format!("the row after {} is damaged", last.unwrap_or(0))),
+            _ => {
+                let good = last.unwrap_or(0);
+                return Err((good, format!("the row after {good} is damaged")));
+            }
         }
     }
     match last.unwrap_or(0) {
-        found if found < iteration => Err(format!("the rows after {found} are missing")),
+        good if good < iteration => Err((good, format!("the rows after {good} are missing"))),
         _ => Ok((end, last)),
     }
 }

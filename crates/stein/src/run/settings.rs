@@ -68,9 +68,8 @@ pub fn read_table(path: &Path) -> Result<toml::Table> {
         _ => Error::io("read", path, error),
     })?;
     text.parse::<toml::Table>().map_err(|error| {
-        let line = error
-            .span()
-            .map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
+        let before = error.span().map_or(0, |span| span.start.min(text.len()));
+        let line = 1 + text.as_bytes()[..before].iter().filter(|&&byte| byte == b'\n').count();
         Error::input(format!(
             "{} is not valid TOML: line {line}: {}; mend that line",
             path.display(),
