@@ -1,0 +1,249 @@
+//! What the commands print and write when all is well.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use support::{keys, object, pendulum, run, snapshot, stein, succeed, train};
+
+/// Keys that are part of the interface, of one policy and of the ensemble.
+const POLICY: [&str; 4] = ["return_mean", "return_std", "final_distance", "success_rate"];
+const ENSEMBLE: [&str; 2] = ["coverage", "pairwise_distance"];
+
+/// The keys of an evaluation are there, with numbers.
+fn assert_report(report: &serde_json::Map<String, Value>, n: usize) {
+    assert_eq!(report["env"], "maze");
+    assert_eq!(report["method"], "ppo");
+    assert_eq!(report["seed"], 5);
+    let policies = report["policies"].as_array().unwrap();
+    assert_eq!(policies.len(), n);
+    for policy in policies {
+        assert_eq!(keys(policy), POLICY);
+        assert!(POLICY.iter().all(|key| policy[key].is_f64()), "{policy}");
+    }
+    assert!(
+        keys(&report["ensemble"]).starts_with(&ENSEMBLE),
+        "{}",
+        report["ensemble"]
+    );
+    assert!(ENSEMBLE.iter().all(|key| report["ensemble"][key].is_f64()));
+}
+
+#[test]
+fn train_and_eval_print_one_json_object() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    let finished = succeed(train(&folder, &["--seed=5", "--json"]));
+    let summary = object(&finished.stdout);
+    assert_report(&summary, 3);
+    assert_eq!(summary["iterations"], 12);
+    assert_eq!(summary["env_steps"], 12 * 256 * 3);
+    let written = fs::read_to_string(folder.join("summary.json")).unwrap();
+    assert_eq!(written, finished.stdout, "summary.json is what was printed");
+
+    let before = snapshot(&folder);
+    let eval = |more: &[&str]| succeed(stein(&[&["eval", folder.to_str().unwrap(), "--json"], more].concat()));
+    let finished = eval(&[]);
+    assert_eq!(finished.stderr, "");
+    let report = object(&finished.stdout);
+    assert_report(&report, 3);
+    assert_eq!(
+        report.keys().collect::<Vec<_>>(),
+        ["env", "method", "seed", "policies", "ensemble"]
+    );
+    assert_eq!(report["policies"], summary["policies"], "the summary is the evaluation");
+    assert_eq!(eval(&[]).stdout, finished.stdout, "twice the same");
+    assert_ne!(eval(&["--episodes=2"]).stdout, finished.stdout);
+    assert_ne!(eval(&["--seed=6"]).stdout, finished.stdout);
+    assert_ne!(eval(&["--stochastic"]).stdout, finished.stdout);
+    assert_eq!(eval(&["--stochastic"]).stdout, eval(&["--stochastic"]).stdout);
+    assert!(snapshot(&folder) == before, "an evaluation changed the folder");
+}
+
+#[test]
+fn train_and_eval_print_text_for_people() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    let finished = succeed(train(&folder, &["--seed=5"]));
+    assert!(finished.stdout.starts_with("done: "), "{}", finished.stdout);
+    let lines: Vec<&str> = finished.stderr.lines().collect();
+    assert!(lines[0].starts_with("training 3 policies on maze by ppo (seed 5, 12 × 256 steps each) in "));
+    assert_eq!(lines.len(), 13, "one line an iteration: {}", finished.stderr);
+    assert!(lines[1].starts_with("iteration 1/12 ") && lines[12].starts_with("iteration 12/12 "));
+    let text = succeed(stein(&["eval", folder.to_str().unwrap()])).stdout;
+    for word in POLICY.iter().chain(&ENSEMBLE) {
+        assert!(text.contains(word), "no {word} in: {text}");
+    }
+    for name in [
+        "config.toml",
+        "metrics.csv",
+        "timings.csv",
+        "summary.json",
+        "checkpoints",
+        "tensorboard",
+    ] {
+        assert!(folder.join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn the_default_folder_is_named_after_the_run() {
+    let place = tempfile::tempdir().unwrap();
+    let train = |extra: &[&str]| {
+        let mut command = stein(&["train", "maze", "--seed=4"]);
+        command.args(support::SMALL).args(extra).current_dir(place.path());
+        command
+    };
+    succeed(train(&[]));
+    assert!(place.path().join("runs/maze-ppo-seed4/summary.json").exists());
+    assert_eq!(run(train(&[])).code, Some(2));
+    succeed(train(&["--resume"]));
+}
+
+#[test]
+fn plot_writes_png_and_svg_files() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    succeed(train(&folder, &[]));
+    let plot = |more: &[&str]| succeed(stein(&[&["plot", folder.to_str().unwrap()], more].concat())).stdout;
+    let check = |text: &str, pictures: &Path| {
+        let mut expected = Vec::new();
+        for name in ["learning_curves", "maze_trajectories"] {
+            for ending in ["png", "svg"] {
+                expected.push(pictures.join(format!("{name}.{ending}")));
+            }
+        }
+        let printed: Vec<&Path> = text.lines().map(Path::new).collect();
+        assert_eq!(printed, expected);
+        for path in expected {
+            let bytes = fs::read(&path).unwrap();
+            if path.extension().is_some_and(|ending| ending == "png") {
+                assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"), "{path:?}");
+            } else {
+                let text = String::from_utf8(bytes).unwrap();
+                assert!(text.contains("<svg") && text.trim_end().ends_with("</svg>"), "{path:?}");
+            }
+        }
+    };
+    check(&plot(&[]), &folder.join("figures"));
+    let elsewhere = place.path().join("pictures/of/it");
+    check(
+        &plot(&["--out", elsewhere.to_str().unwrap(), "--stochastic"]),
+        &elsewhere,
+    );
+}
+
+#[test]
+fn bench_prints_the_phases() {
+    let mut command = stein(&["bench", "maze", "--json", "--threads=2", "--iterations=2"]);
+    command.args(["--ensemble=3", "--steps=256"]);
+    let finished = succeed(command);
+    let report = object(&finished.stdout);
+    for key in [
+        "env",
+        "ensemble",
+        "estimator",
+        "divergence",
+        "threads",
+        "env_steps_per_s",
+        "peak_rss_mb",
+    ] {
+        assert!(report.contains_key(key), "{key}");
+    }
+    assert_eq!(
+        (&report["env"], &report["ensemble"], &report["threads"]),
+        (&"maze".into(), &3.into(), &2.into())
+    );
+    for key in ["env_steps_per_s", "ratio_gflops", "update_gflops", "sgemm_peak_gflops"] {
+        assert!(report[key].is_number(), "{key}: {}", report[key]);
+    }
+    assert!(report["sgemm_peak_gflops"].as_f64() > Some(0.0));
+    let phases = &report["phases_ms"];
+    assert_eq!(keys(phases), ["rollout", "ratio", "advantages", "update", "total"]);
+    let sum: f64 = keys(phases)[..4].iter().map(|key| phases[key].as_f64().unwrap()).sum();
+    let total = phases["total"].as_f64().unwrap();
+    assert!((sum - total).abs() <= 0.3 + 0.1 * total, "{phases}");
+    let text = succeed(stein(&["bench", "--iterations=1", "--ensemble=2", "--steps=64"])).stdout;
+    assert!(
+        text.contains("phases_ms") && text.contains("sgemm_peak_gflops"),
+        "{text}"
+    );
+}
+
+#[test]
+fn envs_lists_environments_and_their_settings() {
+    let list = succeed(stein(&["envs"])).stdout;
+    assert!(list.starts_with("maze "), "{list}");
+    let maze = succeed(stein(&["envs", "maze"])).stdout;
+    let (_, settings) = maze
+        .split_once("\n\n")
+        .and_then(|(_, rest)| rest.split_once("\n\n"))
+        .unwrap();
+    let settings: toml::Table = settings.parse().unwrap();
+    assert_eq!(settings["horizon"].as_integer(), Some(100));
+    let list = succeed(pendulum(&["envs"])).stdout;
+    assert!(list.contains("\npendulum "), "{list}");
+}
+
+/// What `stein envs` prints is a file of settings, as is the config.toml of a run.
+#[test]
+fn a_config_file_repeats_a_run() {
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    succeed(train(&first, &["--seed=9", "--set=env.horizon=50"]));
+    let config = first.join("config.toml");
+    let arguments = [
+        "train",
+        "--config",
+        config.to_str().unwrap(),
+        "--out",
+        second.to_str().unwrap(),
+    ];
+    succeed(stein(&arguments));
+    support::Results::of(&first).assert_same_in(&second, "from its own config.toml");
+    assert_eq!(
+        fs::read(&config).unwrap(),
+        fs::read(second.join("config.toml")).unwrap()
+    );
+}
+
+#[test]
+fn version_and_help() {
+    assert_eq!(
+        succeed(stein(&["--version"])).stdout,
+        format!("stein {}\n", env!("CARGO_PKG_VERSION"))
+    );
+    let help = succeed(stein(&["train", "--help"])).stdout;
+    for option in ["--ensemble", "--resume", "--set", "--config", "--out"] {
+        assert!(help.contains(option), "{option}");
+    }
+}
+
+#[test]
+fn the_maze_is_learned() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    let mut command = stein(&[
+        "train",
+        "maze",
+        "--ensemble=2",
+        "--iterations=60",
+        "--steps=1024",
+        "--json",
+    ]);
+    command
+        .args(["--set=ppo.learning_rate=1e-3", "--set=ppo.minibatches=8", "--out"])
+        .arg(&folder);
+    let summary = object(&succeed(command).stdout);
+    let metrics = stein::run::metrics::Table::read(&folder.join("metrics.csv")).unwrap();
+    let returns = metrics.column("return_mean").unwrap();
+    assert!(returns[0] < 30.0, "it begins at {}", returns[0]);
+    assert!(returns[59] > 75.0, "it ends at {}", returns[59]);
+    for policy in summary["policies"].as_array().unwrap() {
+        assert!(policy["return_mean"].as_f64() > Some(75.0), "{policy}");
+        assert!(policy["final_distance"].as_f64() < Some(0.1), "{policy}");
+        assert_eq!(policy["success_rate"].as_f64(), Some(1.0), "{policy}");
+    }
+}
