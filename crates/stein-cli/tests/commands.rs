@@ -228,6 +228,7 @@ fn the_maze_is_learned() {
     let mut command = stein(&[
         "train",
         "maze",
+        "--method=ppo",
         "--ensemble=2",
         "--iterations=60",
         "--steps=1024",

@@ -30,3 +30,15 @@ fn independent_policies() {
 fn scaled_rewards_and_annealed_learning_rates() {
     is_deterministic(&["--set=ppo.reward_scaling=return", "--set=ppo.anneal_learning_rate=true"]);
 }
+
+#[test]
+fn quality_and_diversity_by_every_estimator() {
+    for estimator in ["nce", "dualdice", "valuedice", "gendice"] {
+        is_deterministic(&["--method=qd", &format!("--set=qd.estimator={estimator}")]);
+    }
+}
+
+#[test]
+fn stein_variational_policy_gradient() {
+    is_deterministic(&["--method=svpg"]);
+}

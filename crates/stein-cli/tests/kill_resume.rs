@@ -19,8 +19,13 @@ const LONGER: &[&str] = &["--iterations=120", "--set=checkpoint.every=7"];
 
 const SIGKILL: i32 = 9;
 
-/// What the tests of this file train with besides; a method of training is one line in each test.
+/// Ways of training; every one of them has state of its own that a resumed run must find again.
 const PPO: &[&str] = &["--method=ppo"];
+const SVPG: &[&str] = &["--method=svpg"];
+const QD: &[&str] = &["--method=qd"];
+const NCE: &[&str] = &["--method=qd", "--set=qd.estimator=nce"];
+const VALUEDICE: &[&str] = &["--method=qd", "--set=qd.estimator=valuedice"];
+const GENDICE: &[&str] = &["--method=qd", "--set=qd.estimator=gendice"];
 
 /// The command that goes on with a run, or begins it.
 fn resume(folder: &Path, extra: &[&str]) -> Command {
@@ -227,6 +232,7 @@ fn survives_unlucky_moments(extra: &[&str]) {
 #[test]
 fn random_kills() {
     survives_random_kills(PPO);
+    survives_random_kills(QD);
 }
 
 #[test]
@@ -241,7 +247,9 @@ fn interrupts() {
 
 #[test]
 fn unlucky_moments() {
-    survives_unlucky_moments(PPO);
+    for extra in [PPO, SVPG, QD, NCE, VALUEDICE, GENDICE] {
+        survives_unlucky_moments(extra);
+    }
 }
 
 #[test]

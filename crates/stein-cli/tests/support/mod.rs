@@ -15,6 +15,7 @@ use serde_json::Value;
 
 /// Settings under which a run takes a fraction of a second; options that come later win.
 pub const SMALL: &[&str] = &[
+    "--set=method=ppo",
     "--set=ensemble=3",
     "--set=steps=256",
     "--set=iterations=12",
