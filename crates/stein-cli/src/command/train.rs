@@ -52,7 +52,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     })?;
     if outcome == Outcome::Interrupted {
         eprintln!(
-            "stopped after iteration {} of {}; everything is saved: go on with --resume --out {}",
+            "stopped after iteration {} of {}; everything is saved: go on with `stein train --resume --out {}`",
             trainer.iteration(),
             settings.config.iterations,
             folder.path().display()
