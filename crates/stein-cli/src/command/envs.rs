@@ -1,8 +1,11 @@
-//! `stein envs`: the environments and their settings.
+//! `stein envs`: the environments, their settings and what they look like.
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use stein::Result;
-use stein::env::Registry;
+use stein::env::{Registry, Task};
+use stein::plot::draw;
+use stein::{Error, Result};
 
 use crate::{Ended, print};
 
@@ -11,6 +14,9 @@ use crate::{Ended, print};
 pub struct Arguments {
     /// Show the settings of this environment with their defaults
     name: Option<String>,
+    /// Draw it instead, into STEM.png and STEM.svg
+    #[arg(long, value_name = "STEM", requires = "name")]
+    draw: Option<PathBuf>,
 }
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
@@ -21,6 +27,10 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         return Ok(Ended::Done);
     };
     let (task, settings) = registry.build(&name, toml::Table::new())?;
+    if let Some(stem) = arguments.draw {
+        draw_task(&name, task.as_ref(), &stem)?;
+        return Ok(Ended::Done);
+    }
     let env = task.make()?;
     let spec = env.spec();
     print(&format!(
@@ -38,4 +48,16 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         toml::to_string(&settings).unwrap_or_default()
     ));
     Ok(Ended::Done)
+}
+
+fn draw_task(name: &str, task: &dyn Task, stem: &Path) -> Result<()> {
+    let figure = task.drawing().ok_or_else(|| {
+        Error::input(format!(
+            "{name} has no drawing; train it and draw what its policies do with `stein plot`"
+        ))
+    })?;
+    for path in draw(&figure, stem)? {
+        print(&format!("{}\n", path.display()));
+    }
+    Ok(())
 }

@@ -53,7 +53,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let outcome = pool.install(|| session::train(&mut trainer, &folder, &STOP, &mut progress))?;
     if outcome == Outcome::Interrupted {
         tell(&format!(
-            "stopped after iteration {} of {}; everything is saved: go on with --resume --out {}",
+            "stopped after iteration {} of {}; everything is saved: go on with `stein train --resume --out {}`",
             trainer.iteration(),
             settings.config.iterations,
             folder.path().display()

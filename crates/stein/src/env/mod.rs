@@ -109,6 +109,11 @@ pub trait Task: Send + Sync {
         Vec::new()
     }
 
+    /// A picture of the world without anybody in it. `stein envs NAME --draw STEM` draws it.
+    fn drawing(&self) -> Option<Figure> {
+        None
+    }
+
     /// Pictures of these episodes, by file name without extension. `stein plot` draws them.
     fn figures(&self, _policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
         Vec::new()

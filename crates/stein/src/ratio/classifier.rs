@@ -5,7 +5,7 @@
 //! agreement  = correlation of log ζ_ab with logit_a - logit_b over the held-out half
 //! ```
 //!
-//! An estimator never grades itself: that its E[ζ] is near 1 proves nothing, an agreement near 0 is a warning.
+//! An estimator never grades itself: that its `E[ζ]` is near 1 proves nothing, an agreement near 0 is a warning.
 
 use rand::seq::SliceRandom;
 

@@ -5,7 +5,7 @@
 //! ζ_ab = g  (times the mass m_a where episodes terminate)          g = 1 + network, linear
 //! ```
 //!
-//! g is linear: a softplus has regions without gradient in which cells of ζ die while E[ζ] stays 1.
+//! g is linear: a softplus has regions without gradient in which cells of ζ die while `E[ζ]` stays 1.
 //! Reference: Nachum et al. 2019.
 
 use super::dice::{DiceLoss, Outputs};

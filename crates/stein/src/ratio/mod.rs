@@ -2,7 +2,7 @@
 //! once.
 //!
 //! Notation: **ζ_ab = ρ_a/ρ_b always**. It is learned from b's transitions with a's next and initial actions, and
-//! E_{ρ_b}[ζ_ab] = 1 after [`normalise`]. Occupancies are normalised to 1 over non-terminal pairs (s,a).
+//! `E_{ρ_b}[ζ_ab] = 1` after [`normalise`]. Occupancies are normalised to 1 over non-terminal pairs (s,a).
 //!
 //! | estimator | file | networks |
 //! |---|---|---|

@@ -27,6 +27,7 @@ pub trait Policies: Sync {
 
     /// Writes actions of policy `policy` in the rows of `states`: sampled ones with weight 1, or, where they can be summed
     /// over, action number `draw` with its probability.
+    #[allow(clippy::too_many_arguments)]
     fn act(
         &self,
         policy: usize,

@@ -159,6 +159,10 @@ impl Task for MazeConfig {
         measure::of_ensemble(self, policies)
     }
 
+    fn drawing(&self) -> Option<Figure> {
+        Some(Figure::Map(self.map()))
+    }
+
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
         let paths = policies
             .iter()

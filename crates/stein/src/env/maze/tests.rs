@@ -198,5 +198,19 @@ fn figures_show_every_episode() {
         [0, 0, 1, 1, 2, 2]
     );
     assert_eq!(map.paths[0].1.len(), maze.horizon + 1);
-    assert_eq!(maze.map().labels.len(), 5);
+}
+
+#[test]
+fn the_drawing_names_the_ways_of_the_default_maze_alone() {
+    let labels = |maze: &MazeConfig| match maze.drawing() {
+        Some(Figure::Map(map)) => map.labels.into_iter().map(|(_, name)| name).collect::<Vec<_>>(),
+        other => panic!("a map was expected, not {other:?}"),
+    };
+    let mut maze = MazeConfig::default();
+    assert_eq!(
+        labels(&maze),
+        ["outer left", "inner left", "centre", "inner right", "outer right"]
+    );
+    maze.walls.pop();
+    assert!(labels(&maze).is_empty());
 }

@@ -1,0 +1,106 @@
+//! The documents keep up with the code: what they show compiles, what they list is complete, their links lead somewhere.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use stein::env::maze::MazeConfig;
+use stein::run::config::Config;
+use stein::train::Trainer;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The blocks of Rust in a document.
+fn rust_blocks(document: &str) -> Vec<&str> {
+    let blocks = document.split("```rust\n").skip(1);
+    blocks.filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn code_in_documents_is_that_of_the_examples() {
+    for (document, example) in [
+        ("README.md", "crates/stein/examples/train_maze.rs"),
+        ("docs/environments.md", "crates/stein-cli/examples/line.rs"),
+    ] {
+        let (document_text, example_text) = (read(document), read(example));
+        let blocks = rust_blocks(&document_text);
+        assert!(!blocks.is_empty(), "{document} shows no code");
+        for block in blocks {
+            assert!(
+                example_text.contains(block),
+                "{document} shows code that is not in {example}:\n{block}"
+            );
+        }
+    }
+}
+
+/// The keys of a table of settings with their default values, as in a TOML file.
+fn keys(prefix: &str, table: &toml::Table) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (key, value) in table {
+        let name = format!("{prefix}{key}");
+        match value {
+            toml::Value::Table(inner) => found.extend(keys(&format!("{name}."), inner)),
+            value => found.push((name, value.to_string())),
+        }
+    }
+    found
+}
+
+#[test]
+fn every_setting_is_in_the_table_with_its_default() {
+    let table = toml::Table::try_from(Config::default()).unwrap();
+    let page = read("docs/algorithm.md");
+    for (key, default) in keys("", &table).iter().filter(|(key, _)| key != "stein_version") {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{key}` |")));
+        let row = row.unwrap_or_else(|| panic!("docs/algorithm.md has no row for the setting {key} = {default}"));
+        let shown = row.split('|').nth(2).unwrap_or_default().trim().trim_matches('`');
+        assert_eq!(shown, default, "docs/algorithm.md shows another default of {key}");
+    }
+}
+
+#[test]
+fn every_metric_is_in_the_glossary() {
+    let config = Config {
+        ensemble: 2,
+        ..Config::default()
+    };
+    let trainer = Trainer::new(config, &MazeConfig::default()).unwrap();
+    let page = read("docs/metrics.md");
+    for name in trainer.metric_names() {
+        assert!(
+            page.contains(&format!("`{name}`")),
+            "docs/metrics.md does not explain {name}"
+        );
+    }
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut pages = vec![PathBuf::from("README.md"), PathBuf::from("CHANGELOG.md")];
+    let docs = fs::read_dir(root().join("docs")).unwrap();
+    pages.extend(docs.map(|entry| Path::new("docs").join(entry.unwrap().file_name())));
+    for page in pages
+        .iter()
+        .filter(|page| page.extension().is_some_and(|end| end == "md"))
+    {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            if file.is_empty() || file.contains("://") {
+                continue;
+            }
+            let target = root().join(page).parent().unwrap().join(file);
+            assert!(
+                target.exists(),
+                "{} links to {file}, which is not there",
+                page.display()
+            );
+        }
+    }
+}
