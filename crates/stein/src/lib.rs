@@ -13,6 +13,7 @@ pub mod policy;
 pub mod rng;
 pub mod run;
 pub mod train;
+pub mod truth;
 pub mod update;
 
 pub use error::{Error, Result};

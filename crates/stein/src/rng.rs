@@ -26,6 +26,8 @@ pub enum Purpose {
     Minibatch = 5,
     /// Seeds and actions of evaluation episodes.
     Evaluation = 6,
+    /// Systems with exact answers: their generators and the data drawn from them.
+    Truth = 7,
 }
 
 /// The stream of `purpose` for one policy in one iteration.
