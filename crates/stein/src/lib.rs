@@ -16,6 +16,7 @@ pub mod ratio;
 pub mod rng;
 pub mod run;
 pub mod train;
+pub mod truth;
 pub mod update;
 
 pub use error::{Error, Result};

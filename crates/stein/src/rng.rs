@@ -26,6 +26,8 @@ pub enum Purpose {
     Minibatch = 5,
     /// Seeds and actions of evaluation episodes.
     Evaluation = 6,
+    /// Systems with exact answers: their generators and the data drawn from them.
+    Truth = 7,
     /// First weights of the ratio networks.
     RatioInit = 8,
     /// Order of the samples in ratio updates.
