@@ -14,7 +14,9 @@ use rayon::prelude::*;
 use crate::method::Guidance;
 use crate::nn::{Pool, Scratch, Shape, backward, clip_norm, forward};
 use crate::policy::critic::Judgement;
-use crate::policy::gaussian::{LOG_STD_LARGEST, LOG_STD_LEAST, gaussian_log_density, log_slope};
+use crate::policy::gaussian::{
+    LOG_STD_LARGEST, LOG_STD_LEAST, bounded_mean, bounded_slope, gaussian_log_density, log_slope,
+};
 use crate::policy::{Ensemble, Rollout};
 use crate::run::config::PpoConfig;
 
@@ -201,7 +203,8 @@ impl Minibatch<'_> {
         for (b, &t) in self.indices.iter().enumerate() {
             let t = t as usize;
             let u = &self.rollout.unsquashed[t * coordinates..][..coordinates];
-            let density = gaussian_log_density(u, (0..coordinates).map(|d| scratch.output(d)[b]), log_std);
+            let density =
+                gaussian_log_density(u, (0..coordinates).map(|d| bounded_mean(scratch.output(d)[b])), log_std);
             let log_prob = density - u.iter().map(|&u| log_slope(u)).sum::<f32>();
             let log_ratio = log_prob - self.rollout.log_probs[t];
             let ratio = log_ratio.exp();
@@ -213,8 +216,9 @@ impl Minibatch<'_> {
             clipped += u32::from((ratio - 1.0).abs() > clip);
             for d in 0..coordinates {
                 let inverse = (-log_std[d]).exp();
-                let epsilon = (u[d] - scratch.output(d)[b]) * inverse;
-                scratch.output_delta(d)[b] = share * slope * epsilon * inverse;
+                let mean = bounded_mean(scratch.output(d)[b]);
+                let epsilon = (u[d] - mean) * inverse;
+                scratch.output_delta(d)[b] = share * slope * epsilon * inverse * bounded_slope(mean);
                 gradient[shape.extra_offset() + d] += share * slope * (epsilon * epsilon - 1.0);
             }
         }
@@ -273,7 +277,8 @@ mod tests {
                 parameters[shape.extra_offset() + d],
             );
             let deviation = log_std.exp();
-            let density = (-(u - scratch.output(d)[0]).powi(2) / (2.0 * deviation * deviation)).exp()
+            let mean = 2.0 * (scratch.output(d)[0] / 2.0).tanh();
+            let density = (-(u - mean).powi(2) / (2.0 * deviation * deviation)).exp()
                 / (deviation * (2.0 * std::f64::consts::PI).sqrt());
             total += density.ln() - (1.0 - u.tanh().powi(2)).ln();
         }

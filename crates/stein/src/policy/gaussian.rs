@@ -1,13 +1,16 @@
 //! Tanh-squashed diagonal Gaussian policy with a state-independent log-standard-deviation.
 //!
 //! ```text
-//! u = μ_θ(s) + σ·ε,  ε ~ N(0, I),  a = tanh(u) ∈ (-1, 1)
+//! μ = 2·tanh(network(s)/2),  u = μ + σ·ε,  ε ~ N(0, I),  a = tanh(u) ∈ (-1, 1)
 //! log π(a|s) = Σ_d [ -½·ε_d² - log σ_d - ½·log 2π ] - Σ_d log(1 - tanh²(u_d))
 //! log(1 - tanh²(u)) = 2·(log 2 - u - softplus(-2u))                    (stable for large |u|)
 //! ```
 //!
 //! The unsquashed u is kept with every sample: the last sum does not depend on θ, so ratios π_new/π_old and gradients
 //! need the Gaussian part alone:  ∂log π/∂μ = ε/σ,  ∂log π/∂log σ = ε² - 1.
+//!
+//! The mean is bounded: where a reward drives the network's output far out, tanh(u) would be ±1 whatever ε, so that no
+//! noise is left to learn by when another reward takes over (diversity first, the task later).
 
 use rand_distr::{Distribution, StandardNormal};
 
@@ -19,6 +22,21 @@ use crate::rng::Stream;
 pub const LOG_STD_LEAST: f32 = -10.0;
 /// Largest log-standard-deviation.
 pub const LOG_STD_LARGEST: f32 = 2.0;
+
+/// Bound on the mean before squashing: tanh(2) = 0.964.
+pub const MEAN_BOUND: f32 = 2.0;
+
+/// The mean from the network's output.
+#[inline(always)]
+pub fn bounded_mean(output: f32) -> f32 {
+    MEAN_BOUND * rational_tanh(output * (1.0 / MEAN_BOUND))
+}
+
+/// d(mean)/d(output), in terms of the mean.
+pub fn bounded_slope(mean: f32) -> f32 {
+    let share = mean * (1.0 / MEAN_BOUND);
+    1.0 - share * share
+}
 
 /// log of one over the square root of 2π.
 const LOG_NORMAL: f32 = -0.918_938_5;
@@ -101,7 +119,9 @@ impl Actor {
                             *out = weight.mul_add(x, *out);
                         }
                     }
-                    if !last {
+                    if last {
+                        out.iter_mut().for_each(|value| *value = bounded_mean(*value));
+                    } else {
                         out.iter_mut().for_each(|value| *value = rational_tanh(*value));
                     }
                 },
@@ -183,6 +203,15 @@ mod tests {
     }
 
     #[test]
+    fn means_are_bounded_and_their_slope_is_right() {
+        for output in [-50.0f32, -3.0, -0.4, 0.0, 1.0, 6.0] {
+            let (mean, h) = (bounded_mean(output), 1e-2);
+            let numeric = (bounded_mean(output + h) - bounded_mean(output - h)) / (2.0 * h);
+            assert!(mean.abs() <= MEAN_BOUND && (numeric - bounded_slope(mean)).abs() < 1e-3);
+        }
+    }
+
+    #[test]
     fn actor_agrees_with_the_batched_network_and_samples_its_density() {
         let shape = Shape::new(4, &[64, 64], 2).with_extra(2);
         let mut parameters: Vec<f32> = random_vector(21, shape.parameters(), 0.3)
@@ -198,7 +227,7 @@ mod tests {
         scratch.load_input(&observation);
         forward(&shape, &parameters, &mut scratch);
         for (d, mean) in mean.iter().enumerate() {
-            assert!((mean - scratch.output(d)[0]).abs() < 1e-5);
+            assert!((mean - bounded_mean(scratch.output(d)[0])).abs() < 1e-5);
         }
         let mut random = stream(1, Purpose::Rollout, 0, 0);
         let (mut u, mut action, draws) = ([0.0; 2], [0.0; 2], 20_000);

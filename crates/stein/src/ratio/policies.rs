@@ -4,6 +4,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::nn::{Normalizer, Scratch, forward};
 use crate::policy::Ensemble;
+use crate::policy::gaussian::bounded_mean;
 use crate::rng::Stream;
 
 /// n policies over a common space of states and actions.
@@ -96,9 +97,9 @@ impl Policies for GaussianPolicies<'_> {
         let width = self.action_width();
         for (d, &log_std) in self.ensemble.log_std(policy).iter().enumerate() {
             let deviation = log_std.exp();
-            for (row, &mean) in scratch.output(d).iter().enumerate() {
+            for (row, &output) in scratch.output(d).iter().enumerate() {
                 let epsilon: f32 = StandardNormal.sample(random);
-                actions[row * width + d] = (mean + deviation * epsilon).tanh();
+                actions[row * width + d] = (bounded_mean(output) + deviation * epsilon).tanh();
             }
         }
         weights.fill(1.0);
