@@ -67,13 +67,13 @@ pub struct QdConfig {
 impl Default for QdConfig {
     fn default() -> Self {
         QdConfig {
-            estimator: "dualdice".into(),
+            estimator: "nce".into(),
             divergence: "js".into(),
             temperature: None,
             shift: None,
-            omega_start: 1.0,
+            omega_start: 0.2,
             omega_end: 0.0,
-            omega_until: 0.6,
+            omega_until: 0.5,
             share: false,
             weighting: Weighting::Normalised,
         }

@@ -44,10 +44,10 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             stein_version: env!("CARGO_PKG_VERSION").into(),
-            method: "ppo".into(),
+            method: "qd".into(),
             seed: 1,
             ensemble: 10,
-            iterations: 100,
+            iterations: 200,
             steps: 2048,
             policy: PolicyConfig::default(),
             critic: CriticConfig::default(),
