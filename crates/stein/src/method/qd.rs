@@ -163,13 +163,12 @@ impl Qd {
 
     /// Ratios of all ordered pairs on the newest samples, in the order of pair numbers.
     fn ratios(&self, policies: &GaussianPolicies<'_>, newest: &[&Transitions], round: usize) -> Vec<PairRatio> {
-        let (n, seed) = (self.n, self.config.seed);
-        (0..n * (n - 1))
-            .into_par_iter()
-            .map(|p| {
-                let (a, b) = pair_of(p, n);
-                let mut on_b = self.estimator.log_zeta(a, b, policies, newest[b], seed, 2 * round);
-                let mut on_a = self.estimator.log_zeta(a, b, policies, newest[a], seed, 2 * round + 1);
+        let n = self.n;
+        let logs = self.estimator.log_zetas(policies, newest, self.config.seed, round);
+        logs.into_par_iter()
+            .enumerate()
+            .map(|(p, (mut on_b, mut on_a))| {
+                let (_, b) = pair_of(p, n);
                 let log_mean = normalise(&mut on_b, &newest[b].weights, &mut [&mut on_a]);
                 PairRatio { on_b, on_a, log_mean }
             })
@@ -241,11 +240,17 @@ impl Qd {
     }
 
     /// Mean correlation of log ζ with the held-out classifier, over all pairs.
-    fn agreement(&mut self, round: &Round<'_>, ratios: &[PairRatio], newest: &[&Transitions]) -> f64 {
-        self.classifier.update(round);
+    fn agreement(
+        &mut self,
+        policies: &GaussianPolicies<'_>,
+        iteration: usize,
+        ratios: &[PairRatio],
+        newest: &[&Transitions],
+    ) -> f64 {
+        self.classifier.update(policies, newest, self.config.seed, iteration);
         let logits: Vec<_> = newest
             .iter()
-            .map(|batch| self.classifier.logits(round, batch))
+            .map(|batch| self.classifier.logits(policies, batch))
             .collect();
         let mut total = 0.0;
         for (p, ratio) in ratios.iter().enumerate() {
@@ -318,7 +323,7 @@ impl Method for Qd {
         let pairs = spread.len() as f64;
         let rows: Vec<f64> = (0..n).map(|i| kernel[i * n..][..n].iter().sum::<f64>() - 1.0).collect();
         let [zeta_mean, zeta_clamped, zeta_effective] = Self::health(&ratios, &newest, n);
-        let agreement = self.agreement(&round, &ratios, &newest);
+        let agreement = self.agreement(&policies, iteration, &ratios, &newest);
         self.metrics = vec![
             omega,
             spread.iter().sum::<f64>() / pairs,

@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 
 use super::config::EstimatorConfig;
 use super::dice::encode_all;
-use super::{Round, Transitions};
+use super::{Policies, Transitions};
 use crate::error::Result;
 use crate::nn::init::Init;
 use crate::nn::{AdamConfig, Scratch, Shape, Stack, backward, clip_norm, forward};
@@ -27,8 +27,8 @@ pub struct Classifier {
     n: usize,
 }
 
-/// Passes over the training half in each round.
-const EPOCHS: usize = 2;
+/// Passes over the training half in each round; the network goes on from round to round.
+const EPOCHS: usize = 1;
 const MINIBATCH: usize = 512;
 
 impl Classifier {
@@ -54,18 +54,18 @@ impl Classifier {
     }
 
     /// Trains on the training half.
-    pub fn update(&mut self, round: &Round<'_>) {
-        let features: Vec<Vec<f32>> = round.data.iter().map(|data| encode_all(round.policies, data)).collect();
+    pub fn update(&mut self, policies: &dyn Policies, data: &[&Transitions], seed: u64, round: usize) {
+        let features: Vec<Vec<f32>> = data.iter().map(|data| encode_all(policies, data)).collect();
         let width = self.stack.shape.input();
         let mut samples: Vec<(u32, u32)> = Vec::new();
-        for (i, data) in round.data.iter().enumerate() {
+        for (i, data) in data.iter().enumerate() {
             samples.extend(
                 (0..data.len())
                     .filter(|&t| !Self::held_out(t))
                     .map(|t| (i as u32, t as u32)),
             );
         }
-        let mut random = stream(round.seed, Purpose::Classifier, 0, round.round + 1);
+        let mut random = stream(seed, Purpose::Classifier, 0, round + 1);
         let shape = self.stack.shape.clone();
         let config = self.stack.config;
         for _ in 0..EPOCHS {
@@ -78,7 +78,7 @@ impl Classifier {
                 });
                 forward(&shape, &self.stack.parameters, &mut self.scratch);
                 for (b, &(i, t)) in batch.iter().enumerate() {
-                    let weight = round.data[i as usize].weights[t as usize] / batch.len() as f32;
+                    let weight = data[i as usize].weights[t as usize] / batch.len() as f32;
                     let logits = (0..self.n).map(|j| self.scratch.output(j)[b]);
                     let largest = logits.clone().fold(f32::NEG_INFINITY, f32::max);
                     let sum: f32 = logits.map(|l| (l - largest).exp()).sum();
@@ -97,8 +97,8 @@ impl Classifier {
     }
 
     /// Logits of every policy on a batch: `[policy][sample]`.
-    pub fn logits(&mut self, round: &Round<'_>, batch: &Transitions) -> Vec<Vec<f32>> {
-        let features = encode_all(round.policies, batch);
+    pub fn logits(&mut self, policies: &dyn Policies, batch: &Transitions) -> Vec<Vec<f32>> {
+        let features = encode_all(policies, batch);
         let mut logits = vec![Vec::with_capacity(batch.len()); self.n];
         for rows in features.chunks(MINIBATCH * self.stack.shape.input()) {
             self.scratch.load_input(rows);

@@ -31,6 +31,8 @@ pub use data::Transitions;
 pub use memory::Memory;
 pub use policies::{GaussianPolicies, Policies, Workspace};
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 use crate::run::checkpoint::Checkpoint;
 
@@ -66,6 +68,24 @@ pub trait Estimator: Send + Sync {
         seed: u64,
         round: usize,
     ) -> Vec<f32>;
+
+    /// log ζ_ab of every ordered pair on the samples of b and on those of a, in the order of pair numbers; `batches[i]`
+    /// are samples of policy i.
+    fn log_zetas(
+        &self,
+        policies: &dyn Policies,
+        batches: &[&Transitions],
+        seed: u64,
+        round: usize,
+    ) -> Vec<(Vec<f32>, Vec<f32>)> {
+        let n = batches.len();
+        let pairs = (0..n * (n - 1)).into_par_iter().map(|p| {
+            let (a, b) = pair_of(p, n);
+            let on_b = self.log_zeta(a, b, policies, batches[b], seed, 2 * round);
+            (on_b, self.log_zeta(a, b, policies, batches[a], seed, 2 * round + 1))
+        });
+        pairs.collect()
+    }
 
     /// Multiplications and additions of one minibatch update of all networks.
     fn update_flops(&self) -> f64;

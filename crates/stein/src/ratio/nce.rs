@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use super::config::EstimatorConfig;
 use super::dice::encode_all;
 use super::policies::Policies;
-use super::{Estimator, Round, Transitions};
+use super::{Estimator, Round, Transitions, pair_of};
 use crate::error::Result;
 use crate::nn::init::Init;
 use crate::nn::penalty::{PenaltyScratch, gradient_penalty};
@@ -224,6 +224,32 @@ impl Estimator for Nce {
         self.evaluate(a, &features, &mut above);
         self.evaluate(b, &features, &mut below);
         above.iter().zip(&below).map(|(a, b)| a - b).collect()
+    }
+
+    /// n·n evaluations instead of one for each side of each pair.
+    fn log_zetas(
+        &self,
+        policies: &dyn Policies,
+        batches: &[&Transitions],
+        _seed: u64,
+        _round: usize,
+    ) -> Vec<(Vec<f32>, Vec<f32>)> {
+        let n = batches.len();
+        let features: Vec<Vec<f32>> = batches.par_iter().map(|batch| encode_all(policies, batch)).collect();
+        let logs: Vec<Vec<f32>> = (0..n * n)
+            .into_par_iter()
+            .map(|at| {
+                let mut logs = vec![0.0; batches[at % n].len()];
+                self.evaluate(at / n, &features[at % n], &mut logs);
+                logs
+            })
+            .collect();
+        let ratio = |a: usize, b: usize, on: usize| {
+            let each = logs[a * n + on].iter().zip(&logs[b * n + on]);
+            each.map(|(a, b)| a - b).collect()
+        };
+        let pairs = (0..n * (n - 1)).map(|p| pair_of(p, n));
+        pairs.map(|(a, b)| (ratio(a, b, b), ratio(a, b, a))).collect()
     }
 
     fn update_flops(&self) -> f64 {
