@@ -22,7 +22,7 @@ use crate::kernel::divergence_kernel;
 use crate::policy::{Ensemble, Rollout};
 use crate::ratio::classifier::{Classifier, correlation};
 use crate::ratio::{
-    self, Estimator, EstimatorConfig, GaussianPolicies, Memory, Round, Transitions, normalise, pair_of,
+    self, Estimator, EstimatorConfig, GaussianPolicies, Memory, Round, Transitions, bridge, normalise, pair_of,
 };
 use crate::run::checkpoint::Checkpoint;
 use crate::run::config::Config;
@@ -168,8 +168,11 @@ impl Qd {
         logs.into_par_iter()
             .enumerate()
             .map(|(p, (mut on_b, mut on_a))| {
-                let (_, b) = pair_of(p, n);
-                let log_mean = normalise(&mut on_b, &newest[b].weights, &mut [&mut on_a]);
+                let (a, b) = pair_of(p, n);
+                let (w_a, w_b) = (&newest[a].weights[..], &newest[b].weights[..]);
+                let log_mean = normalise(&mut on_b.clone(), w_b, &mut []);
+                let c = bridge((&on_b, w_b), (&on_a, w_a)) as f32;
+                on_b.iter_mut().chain(&mut on_a).for_each(|x| *x -= c);
                 PairRatio { on_b, on_a, log_mean }
             })
             .collect()
@@ -195,7 +198,7 @@ impl Qd {
     }
 
     /// Weights of the task gradients and of the diversity streams.
-    fn weights(&self, kernel: &[f64], omega: f64) -> (Vec<f32>, Vec<f32>) {
+    pub fn weights(&self, kernel: &[f64], omega: f64) -> (Vec<f32>, Vec<f32>) {
         let (n, qd) = (self.n, &self.config.qd);
         let (mut task, mut streams) = (vec![0.0; n * n], vec![0.0; n * (n - 1)]);
         for i in 0..n {

@@ -2,7 +2,7 @@
 //! once.
 //!
 //! Notation: **ζ_ab = ρ_a/ρ_b always**. It is learned from b's transitions with a's next and initial actions, and
-//! `E_{ρ_b}[ζ_ab] = 1` after [`normalise`]. Occupancies are normalised to 1 over non-terminal pairs (s,a).
+//! its constant is set by [`bridge`] (both policies' samples) or [`normalise`] (b's alone). Occupancies are normalised to 1 over non-terminal pairs (s,a).
 //!
 //! | estimator | file | networks |
 //! |---|---|---|
@@ -155,6 +155,56 @@ pub fn normalise(data: &mut [f32], weights: &[f32], others: &mut [&mut Vec<f32>]
     log_mean
 }
 
+/// The constant c by which log ζ_ab is off, from the samples of both policies: Bennett's acceptance ratio.
+///
+/// ```text
+/// E_{ρ_b}[σ(x - c)] + E_{ρ_a}[σ(x - c)] = 1,    x = log ζ_ab + c,    σ(x) = 1/(1 + exp(-x))
+/// ```
+///
+/// The identity holds exactly for the true ratio, since ∫(ρ_a + ρ_b)·ρ_a/(ρ_a + ρ_b) = 1. Unlike the mean of ζ over b's
+/// samples alone ([`normalise`]), every term is bounded and nothing is lost where the policies hardly overlap: there the
+/// mean over b sees none of a's mass, and dividing by it would make ζ = 1 of policies that never meet.
+/// References: Bennett 1976; Meng & Wong 1996.
+pub fn bridge(on_b: (&[f32], &[f32]), on_a: (&[f32], &[f32])) -> f64 {
+    // Σ w·σ(x - c)/Σ w and its derivative in -c.
+    let mean = |(logs, weights): (&[f32], &[f32]), c: f64| {
+        let (mut value, mut slope, mut mass) = (0.0, 0.0, 0.0);
+        for (&x, &weight) in logs.iter().zip(weights) {
+            let (share, weight) = (1.0 / (1.0 + (c - f64::from(x)).exp()), f64::from(weight));
+            value += weight * share;
+            slope += weight * share * (1.0 - share);
+            mass += weight;
+        }
+        (value / mass, slope / mass)
+    };
+    let all = || on_b.0.iter().chain(on_a.0).map(|&x| f64::from(x));
+    let (mut low, mut high) = (
+        all().fold(f64::INFINITY, f64::min) - 1.0,
+        all().fold(f64::NEG_INFINITY, f64::max) + 1.0,
+    );
+    // Estimators without an unknown constant are right at 0 already, and it is the answer where any c between would do.
+    let mut c = 0.0f64.clamp(low, high);
+    for _ in 0..60 {
+        let ((b, slope_b), (a, slope_a)) = (mean(on_b, c), mean(on_a, c));
+        let excess = b + a - 1.0;
+        if excess.abs() < 1e-6 {
+            break;
+        }
+        if excess > 0.0 {
+            low = c
+        } else {
+            high = c
+        }
+        let newton = c + excess / (slope_a + slope_b);
+        c = if newton > low && newton < high {
+            newton
+        } else {
+            0.5 * (low + high)
+        };
+    }
+    c
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +218,19 @@ mod tests {
                 assert_eq!(pair_number(a, b, n), number);
             }
         }
+    }
+
+    #[test]
+    fn the_bridge_finds_the_constant_of_known_ratios() {
+        // Two distributions over four outcomes as weighted samples; x = log ζ + 7.
+        let (rho_a, rho_b) = ([0.1f32, 0.2, 0.3, 0.4], [0.4f32, 0.3, 0.25, 0.05]);
+        let x: Vec<f32> = rho_a.iter().zip(&rho_b).map(|(a, b)| (a / b).ln() + 7.0).collect();
+        assert!((bridge((&x, &rho_b), (&x, &rho_a)) - 7.0).abs() < 1e-4);
+        let far: Vec<f32> = x.iter().map(|x| x - 507.0).collect();
+        assert!((bridge((&far, &rho_b), (&far, &rho_a)) + 500.0).abs() < 1e-3);
+        // Policies that never meet: log ζ is low on b's samples and high on a's, and stays so.
+        let c = bridge((&[-9.0, -12.0], &[1.0, 1.0]), (&[9.0, 8.0], &[1.0, 1.0]));
+        assert!(c.abs() < 5.0, "{c}");
     }
 
     #[test]
