@@ -202,6 +202,9 @@ fn survives_unlucky_moments(extra: &[&str]) {
             drop_newest(folder);
             cut(folder, "metrics.csv", 9);
             cut(folder, "timings.csv", 100);
+            if folder.join("kernel.csv").exists() {
+                cut(folder, "kernel.csv", 7);
+            }
         }),
         ("while a checkpoint was written", true, &|folder| {
             drop_newest(folder);
