@@ -139,7 +139,7 @@ fn survives_interrupts(extra: &[&str]) {
         assert_eq!(output.status.code(), Some(130), "{stderr}");
         let done = rows(&folder);
         let last = format!(
-            "stopped after iteration {done} of 120; everything is saved: go on with --resume --out {}",
+            "stopped after iteration {done} of 120; everything is saved: go on with `stein train --resume --out {}`",
             folder.display()
         );
         assert_eq!(stderr.lines().last(), Some(&last[..]), "{stderr}");
