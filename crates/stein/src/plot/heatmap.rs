@@ -105,7 +105,7 @@ fn draw_bar<DB: DrawingBackend>(heatmap: &Heatmap, page: &Page<DB>) -> Result<()
             &[[right, height(value)], [right + 5.0, height(value)]],
             Pen::solid(INK, 1.25),
         )?;
-        page.text(text, [right + GAP, height(value)], TEXT, Anchor::Left)?;
+        page.text(text, [right + 1.5 * GAP, height(value)], TEXT, Anchor::Left)?;
     }
     let label = fit(&heatmap.scale, TEXT, BAR[0] + BAR[1])?;
     page.text(&label, [left, top - GAP - TEXT / 2.0], TEXT, Anchor::Left)
