@@ -27,6 +27,8 @@ enum Command {
     Eval(command::eval::Arguments),
     /// Draw learning curves and the task's own figures of a run, as PNG and SVG.
     Plot(command::plot::Arguments),
+    /// Train all cases of an experiment on several seeds and make a table of them.
+    Reproduce(command::reproduce::Arguments),
     /// Time the phases of an iteration.
     Bench(command::bench::Arguments),
     /// List the environments, or the settings of one.
@@ -47,6 +49,7 @@ pub fn main_with(registry: Registry) -> ! {
         Command::Train(arguments) => command::train::run(arguments, &registry),
         Command::Eval(arguments) => command::eval::run(arguments, &registry),
         Command::Plot(arguments) => command::plot::run(arguments, &registry),
+        Command::Reproduce(arguments) => command::reproduce::run(arguments, &registry),
         Command::Bench(arguments) => command::bench::run(arguments, &registry),
         Command::Envs(arguments) => command::envs::run(arguments, &registry),
     };

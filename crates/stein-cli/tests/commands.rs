@@ -108,9 +108,9 @@ fn plot_writes_png_and_svg_files() {
     let folder = place.path().join("run");
     succeed(train(&folder, &[]));
     let plot = |more: &[&str]| succeed(stein(&[&["plot", folder.to_str().unwrap()], more].concat())).stdout;
-    let check = |text: &str, pictures: &Path| {
+    let check = |text: &str, pictures: &Path, names: &[&str]| {
         let mut expected = Vec::new();
-        for name in ["learning_curves", "maze_trajectories"] {
+        for name in names {
             for ending in ["png", "svg"] {
                 expected.push(pictures.join(format!("{name}.{ending}")));
             }
@@ -127,11 +127,46 @@ fn plot_writes_png_and_svg_files() {
             }
         }
     };
-    check(&plot(&[]), &folder.join("figures"));
+    const PICTURES: &[&str] = &["learning_curves", "maze_trajectories"];
+    check(&plot(&[]), &folder.join("figures"), PICTURES);
     let elsewhere = place.path().join("pictures/of/it");
     check(
         &plot(&["--out", elsewhere.to_str().unwrap(), "--stochastic"]),
         &elsewhere,
+        PICTURES,
+    );
+
+    let folder = place.path().join("with a kernel");
+    succeed(train(&folder, &["--method=qd"]));
+    let text = succeed(stein(&["plot", folder.to_str().unwrap()])).stdout;
+    let names = ["learning_curves", "kernel", "maze_trajectories"];
+    check(&text, &folder.join("figures"), &names);
+}
+
+#[test]
+fn kernel_csv_has_every_pair_once_or_in_both_orders() {
+    let place = tempfile::tempdir().unwrap();
+    let table = |name: &str, extra: &[&str]| {
+        let folder = place.path().join(name);
+        succeed(train(&folder, extra));
+        stein::run::metrics::Table::read(&folder.join("kernel.csv"))
+    };
+    assert!(table("ppo", &[]).is_err(), "ppo has no kernel");
+    for (name, extra) in [("js", &["--method=qd"][..]), ("rbf", &["--method=svpg"])] {
+        let table = table(name, extra).unwrap();
+        assert_eq!(table.columns, ["iteration", "k_0_1", "k_0_2", "k_1_2"]);
+        assert_eq!(table.rows.len(), 12);
+        assert!(
+            table
+                .rows
+                .iter()
+                .all(|row| row[1..].iter().all(|k| (0.0..=1.0).contains(k)))
+        );
+    }
+    let table = table("kl", &["--method=qd", "--divergence=kl"]).unwrap();
+    assert_eq!(
+        table.columns,
+        ["iteration", "k_0_1", "k_0_2", "k_1_0", "k_1_2", "k_2_0", "k_2_1"]
     );
 }
 

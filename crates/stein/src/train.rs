@@ -282,6 +282,17 @@ impl Trainer {
         self.method.kernel()
     }
 
+    /// The pairs (i, j), i ≠ j, whose values make up the kernel matrix: i < j, and both orders where it is not symmetric.
+    /// None where the method has no kernel.
+    pub fn kernel_pairs(&self) -> Vec<(usize, usize)> {
+        let n = self.config.ensemble;
+        let (exists, symmetric) = (self.method.kernel().is_some(), self.method.kernel_is_symmetric());
+        (0..n * n)
+            .map(|at| (at / n, at % n))
+            .filter(|(i, j)| exists && i != j && (i < j || !symmetric))
+            .collect()
+    }
+
     /// Multiplications and additions of one update phase.
     pub fn update_flops(&self) -> f64 {
         let (config, shape) = (&self.config, &self.ensemble.policies.shape);

@@ -4,4 +4,5 @@ pub mod bench;
 pub mod envs;
 pub mod eval;
 pub mod plot;
+pub mod reproduce;
 pub mod train;

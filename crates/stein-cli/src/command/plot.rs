@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use stein::env::Registry;
-use stein::plot::{draw, learning};
+use stein::plot::{draw, kernel, learning};
 use stein::policy::evaluate::evaluate;
 use stein::run::folder::RunFolder;
 use stein::run::metrics::Table;
@@ -36,6 +36,10 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let (settings, trainer) = load(&arguments.run, registry)?;
     let config = &settings.config;
     let mut figures = learning::figures(&Table::read(&folder.file("metrics.csv"))?, config);
+    let path = folder.file("kernel.csv");
+    if path.exists() {
+        figures.extend(kernel::figure(&Table::read(&path)?, config));
+    }
     let task = settings.task.as_ref();
     let episodes = evaluate(
         &trainer.ensemble,

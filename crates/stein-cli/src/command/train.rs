@@ -49,9 +49,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         Place::Old(folder) => folder,
     };
     stop_on_interrupt()?;
-    let mut progress = Progress::new(folder.path());
-    let outcome = pool.install(|| session::train(&mut trainer, &folder, &STOP, &mut progress))?;
-    if outcome == Outcome::Interrupted {
+    let Some(summary) = pool.install(|| train_to_the_end(&settings, &mut trainer, &folder))? else {
         tell(&format!(
             "stopped after iteration {} of {}; everything is saved: go on with `stein train --resume --out {}`",
             trainer.iteration(),
@@ -59,15 +57,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
             folder.path().display()
         ));
         return Ok(Ended::Interrupted);
-    }
-    let seconds = Table::read(&folder.file("timings.csv"))?
-        .column("total")
-        .unwrap_or_default()
-        .iter()
-        .sum();
-    let (ensemble, done) = (&trainer.ensemble, trainer.iteration());
-    let summary = pool.install(|| summarise(&settings, ensemble, done, seconds))?;
-    atomic::write(&folder.file("summary.json"), format!("{summary:#}\n").as_bytes())?;
+    };
     if arguments.json {
         print_json(&summary);
     } else {
@@ -75,6 +65,26 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         print(&format!("done: {path}\n  stein eval {path}\n  stein plot {path}\n"));
     }
     Ok(Ended::Done)
+}
+
+/// Trains from where the folder stands and writes `summary.json`, which is returned; none where it was interrupted.
+pub fn train_to_the_end(
+    settings: &Settings,
+    trainer: &mut Trainer,
+    folder: &RunFolder,
+) -> Result<Option<serde_json::Value>> {
+    let mut progress = Progress::new(folder.path());
+    if session::train(trainer, folder, &STOP, &mut progress)? == Outcome::Interrupted {
+        return Ok(None);
+    }
+    let seconds = Table::read(&folder.file("timings.csv"))?
+        .column("total")
+        .unwrap_or_default()
+        .iter()
+        .sum();
+    let summary = summarise(settings, &trainer.ensemble, trainer.iteration(), seconds)?;
+    atomic::write(&folder.file("summary.json"), format!("{summary:#}\n").as_bytes())?;
+    Ok(Some(summary))
 }
 
 /// Where a run goes.
@@ -129,7 +139,7 @@ fn resume(options: &TrainOptions, out: &std::path::Path, registry: &Registry) ->
 }
 
 /// The first Ctrl-C asks to stop after the present iteration, the second stops at once.
-fn stop_on_interrupt() -> Result<()> {
+pub fn stop_on_interrupt() -> Result<()> {
     ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);

@@ -166,6 +166,8 @@ pub fn rows(folder: &Path) -> usize {
 #[derive(PartialEq)]
 pub struct Results {
     metrics: Vec<u8>,
+    /// Of methods with a kernel.
+    kernel: Option<Vec<u8>>,
     checkpoint: (String, Vec<u8>),
     evaluation: String,
 }
@@ -177,6 +179,7 @@ impl Results {
         let name = newest.file_name().unwrap().to_str().unwrap().to_string();
         Results {
             metrics: fs::read(folder.join("metrics.csv")).unwrap(),
+            kernel: fs::read(folder.join("kernel.csv")).ok(),
             checkpoint: (name, fs::read(newest).unwrap()),
             evaluation: succeed(stein(&["eval", folder.to_str().unwrap(), "--json"])).stdout,
         }
@@ -187,6 +190,7 @@ impl Results {
     pub fn assert_same_in(&self, folder: &Path, what: &str) {
         let other = Results::of(folder);
         assert!(self.metrics == other.metrics, "metrics.csv differs: {what}");
+        assert!(self.kernel == other.kernel, "kernel.csv differs: {what}");
         assert_eq!(self.checkpoint.0, other.checkpoint.0, "{what}");
         assert!(
             self.checkpoint == other.checkpoint,

@@ -84,6 +84,11 @@ pub trait Method: Send {
         None
     }
 
+    /// Whether k_ij = k_ji.
+    fn kernel_is_symmetric(&self) -> bool {
+        true
+    }
+
     /// Adds all state to a checkpoint.
     fn save(&self, _checkpoint: &mut Checkpoint) {}
 

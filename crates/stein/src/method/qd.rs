@@ -382,6 +382,10 @@ impl Method for Qd {
         Some(&self.kernel)
     }
 
+    fn kernel_is_symmetric(&self) -> bool {
+        self.divergence.symmetric()
+    }
+
     fn save(&self, checkpoint: &mut Checkpoint) {
         self.estimator.save(checkpoint);
         self.classifier.save(checkpoint);

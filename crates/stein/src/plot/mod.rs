@@ -5,6 +5,8 @@
 
 mod bitmap;
 mod frame;
+mod heatmap;
+pub mod kernel;
 pub mod learning;
 mod lines;
 mod map;
@@ -27,6 +29,8 @@ pub enum Figure {
     Map(Map),
     /// Curves over a common axis.
     Lines(Lines),
+    /// Square matrices in colours.
+    Heatmap(Heatmap),
 }
 
 /// Paths over a map seen from above.
@@ -83,6 +87,30 @@ pub enum CurveStyle {
     Best,
 }
 
+/// Square matrices of numbers from 0 to 1 beside each other, row 0 on top.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heatmap {
+    /// Heading.
+    pub title: String,
+    /// What a column is.
+    pub columns: String,
+    /// What a row is.
+    pub rows: String,
+    /// What the colours show.
+    pub scale: String,
+    /// The matrices, from left to right.
+    pub panels: Vec<Panel>,
+}
+
+/// One matrix of a [`Heatmap`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// Its title.
+    pub title: String,
+    /// Its n·n values, row after row; a NaN is drawn grey.
+    pub values: Vec<f64>,
+}
+
 /// Draws a figure into `stem.png` and `stem.svg` and returns these two paths. Each file appears whole or not at all.
 pub fn draw(figure: &Figure, stem: &Path) -> Result<Vec<PathBuf>> {
     let files = [
@@ -105,6 +133,7 @@ impl Figure {
         match self {
             Figure::Map(map) => map::size(map),
             Figure::Lines(_) => style::LINES_SIZE,
+            Figure::Heatmap(heatmap) => heatmap::size(heatmap),
         }
     }
 
@@ -112,6 +141,7 @@ impl Figure {
         match self {
             Figure::Map(map) => map::draw(map, &page)?,
             Figure::Lines(lines) => lines::draw(lines, &page)?,
+            Figure::Heatmap(heatmap) => heatmap::draw(heatmap, &page)?,
         }
         page.finish()
     }

@@ -52,6 +52,33 @@ const PALETTE: [RGBColor; 10] = [
     RGBColor(92, 51, 23),    // dark brown
 ];
 
+/// A cell of a matrix without a value.
+pub(super) const MISSING: RGBColor = RGBColor(190, 190, 190);
+
+/// Shades of blue from light to dark at equal steps (ColorBrewer's Blues, Harrower and Brewer 2003): the order of their
+/// lightness is the same for every kind of colour vision, and in print without colours.
+const SHADES: [RGBColor; 9] = [
+    RGBColor(247, 251, 255),
+    RGBColor(222, 235, 247),
+    RGBColor(198, 219, 239),
+    RGBColor(158, 202, 225),
+    RGBColor(107, 174, 214),
+    RGBColor(66, 146, 198),
+    RGBColor(33, 113, 181),
+    RGBColor(8, 81, 156),
+    RGBColor(8, 48, 107),
+];
+
+/// The shade of a value from 0 (light) to 1 (dark), linear between the nine; values beyond have those of the ends.
+pub(super) fn shade(value: f64) -> RGBColor {
+    let at = value.clamp(0.0, 1.0) * (SHADES.len() - 1) as f64;
+    let low = (at as usize).min(SHADES.len() - 2);
+    let share = at - low as f64;
+    let [from, to] = [SHADES[low], SHADES[low + 1]];
+    let mix = |from: u8, to: u8| (f64::from(from) + share * (f64::from(to) - f64::from(from))).round() as u8;
+    RGBColor(mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
+}
+
 /// How a line is interrupted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Dash {
@@ -223,6 +250,20 @@ mod tests {
                     let distance = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
                     assert!(distance > 19.0, "colours {first} and {second}: {distance}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn shades_darken_evenly_for_every_vision() {
+        assert_eq!([shade(-1.0), shade(0.0)], [SHADES[0]; 2]);
+        assert_eq!([shade(1.0), shade(2.0)], [SHADES[8]; 2]);
+        assert_eq!(shade(0.5), SHADES[4]);
+        for vision in VISIONS {
+            let lightness = |value: f64| lab(apply(vision, linear(shade(value))))[0];
+            let steps: Vec<f64> = (0..=20).map(|step| lightness(f64::from(step) / 20.0)).collect();
+            for pair in steps.windows(2) {
+                assert!(pair[0] - pair[1] > 1.0, "{steps:?}");
             }
         }
     }

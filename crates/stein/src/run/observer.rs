@@ -7,6 +7,7 @@ use super::folder::RunFolder;
 use super::metrics::MetricsFile;
 use super::tensorboard::EventWriter;
 use crate::error::Result;
+use crate::plot::kernel;
 use crate::train::{Record, Trainer};
 
 /// Something that looks on.
@@ -25,10 +26,12 @@ pub trait Observer {
     }
 }
 
-/// metrics.csv (no wall times: the same seed gives the same bytes) and timings.csv.
+/// metrics.csv (no wall times: the same seed gives the same bytes), timings.csv, and kernel.csv where there is a kernel.
 pub struct Tables {
     metrics: MetricsFile,
     timings: MetricsFile,
+    kernel: Option<MetricsFile>,
+    pairs: Vec<(usize, usize)>,
 }
 
 const PHASES: [&str; 5] = ["rollout", "ratio", "advantages", "update", "total"];
@@ -36,20 +39,30 @@ const PHASES: [&str; 5] = ["rollout", "ratio", "advantages", "update", "total"];
 impl Tables {
     /// Begins the tables of a folder, or goes on with them after `trainer.iteration()`.
     pub fn open(folder: &RunFolder, trainer: &Trainer) -> Result<Self> {
-        let done = trainer.iteration();
+        let (done, pairs) = (trainer.iteration(), trainer.kernel_pairs());
+        let columns: Vec<String> = pairs.iter().map(|&(i, j)| kernel::column(i, j)).collect();
+        let kernel = || MetricsFile::resume(&folder.file("kernel.csv"), &columns, done);
         Ok(Tables {
             metrics: MetricsFile::resume(&folder.file("metrics.csv"), &trainer.metric_names(), done)?,
             timings: MetricsFile::resume(&folder.file("timings.csv"), &PHASES, done)?,
+            kernel: (!pairs.is_empty()).then(kernel).transpose()?,
+            pairs,
         })
     }
 }
 
 impl Observer for Tables {
-    fn iteration(&mut self, _trainer: &Trainer, record: &Record) -> Result<()> {
+    fn iteration(&mut self, trainer: &Trainer, record: &Record) -> Result<()> {
         self.metrics.append(record.iteration, &record.metrics)?;
         let t = &record.timings;
         self.timings
             .append(record.iteration, &[t.rollout, t.ratio, t.advantages, t.update, t.total])?;
+        if let (Some(file), Some(kernel)) = (&mut self.kernel, trainer.kernel()) {
+            let n = trainer.config.ensemble;
+            let values: Vec<f64> = self.pairs.iter().map(|&(i, j)| kernel[i * n + j]).collect();
+            file.append(record.iteration, &values)?;
+            file.sync()?;
+        }
         // Before the checkpoint that counts on these rows.
         self.metrics.sync()?;
         self.timings.sync()

@@ -1,0 +1,177 @@
+//! `stein reproduce`: all cases of an experiment, their table, and going on where it was left.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::{Finished, assert_refused, object, run, snapshot, stein, succeed};
+
+const LABELS: [&str; 9] = [
+    "ppo",
+    "nce-js",
+    "nce-kls",
+    "dualdice-js",
+    "dualdice-kls",
+    "valuedice-js",
+    "valuedice-kls",
+    "gendice-js",
+    "gendice-kls",
+];
+const COLUMNS: [&str; 6] = [
+    "coverage",
+    "pairwise_distance",
+    "ways",
+    "successful",
+    "return",
+    "wall_seconds",
+];
+
+fn arguments<'a>(out: &'a Path, extra: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec!["reproduce", "maze", "--scale=smoke", "--out", out.to_str().unwrap()];
+    arguments.extend(extra);
+    arguments
+}
+
+fn reproduce(out: &Path, extra: &[&str]) -> Finished {
+    succeed(stein(&arguments(out, extra)))
+}
+
+#[test]
+fn the_smoke_scale_trains_all_cases_and_makes_their_table() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("all");
+    let finished = reproduce(&out, &[]);
+    assert_eq!(fs::read_to_string(out.join("table.md")).unwrap(), finished.stdout);
+    let text = &finished.stdout;
+    for words in [
+        "scale smoke",
+        "seeds 1 to 2",
+        "95 % t-interval",
+        "2 episodes a policy",
+        "| Independent PPO |",
+    ] {
+        assert!(text.contains(words), "no {words} in: {text}");
+    }
+    assert!(!text.contains("so far"), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows[0], format!("| case | {} |", COLUMNS.join(" | ")));
+    assert_eq!(rows.len(), 2 + LABELS.len());
+    assert!(
+        rows[2..].iter().all(|row| row.matches(" ± ").count() == COLUMNS.len()),
+        "{text}"
+    );
+
+    let json = object(&fs::read_to_string(out.join("table.json")).unwrap());
+    assert_eq!((&json["scale"], &json["seeds"]), (&"smoke".into(), &vec![1, 2].into()));
+    let cases = json["cases"].as_array().unwrap();
+    for (case, label) in cases.iter().zip(LABELS) {
+        assert_eq!(case["label"], label);
+        for name in COLUMNS {
+            let measure = &case["measures"][name];
+            let seeds: Vec<f64> = measure["seeds"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|x| x.as_f64().unwrap())
+                .collect();
+            let mean = measure["mean"].as_f64().unwrap();
+            assert!(
+                seeds.len() == 2 && (mean - (seeds[0] + seeds[1]) / 2.0).abs() < 1e-9,
+                "{measure}"
+            );
+            let half = 12.706 * (seeds[0] - seeds[1]).abs() / 2.0;
+            assert!(
+                (measure["interval"][1].as_f64().unwrap() - mean - half).abs() < 1e-6,
+                "{measure}"
+            );
+        }
+        for seed in [1, 2] {
+            let folder = out.join(label).join(format!("seed{seed}"));
+            assert_eq!(support::rows(&folder), 4, "{folder:?}");
+            assert!(folder.join("summary.json").exists(), "{folder:?}");
+        }
+        for ending in ["png", "svg"] {
+            assert!(
+                out.join(format!("figures/{label}_maze_trajectories.{ending}")).exists(),
+                "{label}"
+            );
+        }
+    }
+    // What the table says of a case is what an evaluation of its runs says.
+    let folder = out.join("nce-js/seed2");
+    let report = object(&succeed(stein(&["eval", folder.to_str().unwrap(), "--json", "--episodes=2"])).stdout);
+    assert_eq!(
+        report["ensemble"]["coverage"],
+        cases[1]["measures"]["coverage"]["seeds"][1]
+    );
+
+    let before = snapshot(&out);
+    let again = reproduce(&out, &[]);
+    assert_eq!(again.stderr, "", "finished runs are not trained again");
+    assert_eq!(again.stdout, finished.stdout);
+    assert!(snapshot(&out) == before, "a second time changed the folder");
+}
+
+#[test]
+fn one_case_on_one_seed_goes_on_where_it_was_left() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("one");
+    let one = ["--seeds=1", "--only", "nce-kls"];
+    let finished = reproduce(&out, &one);
+    assert!(
+        finished.stdout.contains("Seed 1 alone") && !finished.stdout.contains('±'),
+        "{}",
+        finished.stdout
+    );
+    assert!(!out.join("ppo").exists());
+    let table = fs::read(out.join("table.json")).unwrap();
+
+    // Without its checkpoints and summary the run is begun anew, with the same results.
+    let run = out.join("nce-kls/seed1");
+    fs::remove_dir_all(run.join("checkpoints")).unwrap();
+    fs::remove_file(run.join("summary.json")).unwrap();
+    fs::remove_file(out.join("table.json")).unwrap();
+    let again = reproduce(&out, &one);
+    assert!(again.stderr.contains("training 3 policies"), "{}", again.stderr);
+    let coverage =
+        |bytes: &[u8]| object(std::str::from_utf8(bytes).unwrap())["cases"][0]["measures"]["coverage"].clone();
+    assert_eq!(coverage(&fs::read(out.join("table.json")).unwrap()), coverage(&table));
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("runs");
+    let refuse = |extra: &[&str], words: &[&str]| {
+        let finished = run(stein(&arguments(&out, extra)));
+        assert_refused(&finished, 2, words);
+    };
+    refuse(&["--only", "nce-js", "nce"], &["no case \"nce\"", "gendice-kls"]);
+    refuse(&["--seeds=0"], &["--seeds 0", "1 to 1000"]);
+    refuse(&["--threads=0"], &["--threads 0"]);
+    assert_refused(
+        &run(stein(&["reproduce", "chess"])),
+        2,
+        &["no experiment \"chess\"", "maze"],
+    );
+    let out_name = out.to_str().unwrap();
+    let tiny = run(stein(&["reproduce", "maze", "--scale=tiny", "--out", out_name]));
+    assert_refused(&tiny, 2, &["no scale \"tiny\"", "paper", "smoke"]);
+    assert!(!out.exists(), "a refused command made a folder");
+
+    // A folder with runs of another size.
+    reproduce(&out, &["--seeds=1", "--only", "ppo"]);
+    let before = fs::read(out.join("table.md")).unwrap();
+    let paper = run(stein(&[
+        "reproduce",
+        "maze",
+        "--only",
+        "ppo",
+        "--seeds=1",
+        "--out",
+        out_name,
+    ]));
+    assert_refused(&paper, 2, &["ppo/seed1", "the experiment asks for", "--out"]);
+    assert_eq!(fs::read(out.join("table.md")).unwrap(), before);
+}
