@@ -80,6 +80,13 @@ struct Case {
 /// Measures of one run, in the order of the table's columns.
 type Measures = Vec<(String, f64)>;
 
+/// A finished run with the episodes of its evaluation.
+struct Trained {
+    settings: Settings,
+    episodes: Vec<Vec<Episode>>,
+    measures: Measures,
+}
+
 /// What is trained, and where it goes.
 struct Plan {
     name: String,
@@ -105,14 +112,14 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     for case in &plan.cases {
         let mut seeds = Vec::new();
         for seed in 1..=plan.seeds {
-            let Some((settings, episodes, measures)) = pool.install(|| train(&plan, case, seed, registry))? else {
+            let Some(trained) = pool.install(|| train(&plan, case, seed, registry))? else {
                 tell("stopped; everything is saved: the same command goes on from here");
                 return Ok(Ended::Interrupted);
             };
             if seed == 1 {
-                draw_all(&settings, case, &episodes, &figures)?;
+                draw_all(&trained, case, &figures)?;
             }
-            seeds.push(measures);
+            seeds.push(trained.measures);
         }
         results.push((case, seeds));
         // After every case, so that there is something to look at while the others train.
@@ -170,12 +177,7 @@ fn plan(arguments: Arguments) -> Result<Plan> {
 }
 
 /// Trains a case on a seed, or takes the run that is there already, and evaluates it; none where it was interrupted.
-fn train(
-    plan: &Plan,
-    case: &Case,
-    seed: usize,
-    registry: &Registry,
-) -> Result<Option<(Settings, Vec<Vec<Episode>>, Measures)>> {
+fn train(plan: &Plan, case: &Case, seed: usize, registry: &Registry) -> Result<Option<Trained>> {
     let mut table = plan.shared.clone();
     settings::merge(&mut table, plan.scale.settings.clone());
     settings::merge(&mut table, case.settings.clone());
@@ -196,7 +198,11 @@ fn train(
         .column("total")
         .unwrap_or_default();
     let measures = measures(&report(&settings, &episodes), seconds.iter().sum());
-    Ok(Some((settings, episodes, measures)))
+    Ok(Some(Trained {
+        settings,
+        episodes,
+        measures,
+    }))
 }
 
 /// The folder of a run: a new one, or one with the same settings to go on with.
@@ -228,8 +234,8 @@ fn measures(report: &Map<String, Value>, seconds: f64) -> Measures {
     measures
 }
 
-fn draw_all(settings: &Settings, case: &Case, episodes: &[Vec<Episode>], out: &Path) -> Result<()> {
-    for (name, mut figure) in settings.task.figures(episodes) {
+fn draw_all(trained: &Trained, case: &Case, out: &Path) -> Result<()> {
+    for (name, mut figure) in trained.settings.task.figures(&trained.episodes) {
         if let Figure::Map(map) = &mut figure {
             map.title = format!("{} (seed 1)", case.title);
         }
