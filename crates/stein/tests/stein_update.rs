@@ -196,11 +196,8 @@ fn renumbering_the_policies_renumbers_the_result() {
         }
         let mut ensemble = ensemble(&scene.config, &scene.spec);
         let original = ensemble.policies.clone();
-        for i in 0..N {
-            ensemble
-                .policies
-                .member_mut(i)
-                .copy_from_slice(original.member(order[i]));
+        for (i, &from) in order.iter().enumerate() {
+            ensemble.policies.member_mut(i).copy_from_slice(original.member(from));
         }
         let shape = ensemble.policies.shape.clone();
         let rollouts: Vec<Rollout> = order.iter().map(|&i| scene.rollouts[i].clone()).collect();
@@ -225,8 +222,8 @@ fn renumbering_the_policies_renumbers_the_result() {
             1e-3,
         );
         let mut result = vec![Vec::new(); N];
-        for i in 0..N {
-            result[order[i]] = ensemble.policies.member(i).to_vec();
+        for (i, &from) in order.iter().enumerate() {
+            result[from] = ensemble.policies.member(i).to_vec();
         }
         result
     };
