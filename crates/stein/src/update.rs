@@ -25,7 +25,7 @@ use crate::run::config::PpoConfig;
 pub struct UpdateReport {
     /// Mean of the log ratio's quadratic estimate of KL(π_old ‖ π).
     pub approximate_kl: f64,
-    /// Share of samples whose task surrogate was clipped.
+    /// Share of samples whose ratio lay outside 1 ± ε.
     pub clip_fraction: f64,
     /// Norm of the combined gradient before it was clipped.
     pub gradient_norm: f64,

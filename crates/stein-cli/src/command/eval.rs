@@ -69,7 +69,10 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         arguments.episodes,
         arguments.stochastic,
     )?;
-    let report = report(&settings, &episodes);
+    let mut report = report(&settings, &episodes);
+    report.insert("iterations".into(), trainer.iteration().into());
+    report.insert("evaluation_episodes".into(), arguments.episodes.into());
+    report.insert("evaluation_seed".into(), seed.into());
     if arguments.json {
         print_json(&Value::Object(report));
     } else {

@@ -148,7 +148,7 @@ impl Critics {
         }
     }
 
-    /// Multiplications and additions of the evaluation and update of all critics for `steps` samples.
+    /// Multiplications and additions of one update of all critics: `epochs` passes over `steps` samples each.
     pub fn flops(&self, steps: usize, epochs: usize) -> f64 {
         let shape = &self.stack.shape;
         let epoch = shape.forward_flops() + shape.backward_flops();
