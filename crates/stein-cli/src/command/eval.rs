@@ -69,10 +69,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         arguments.episodes,
         arguments.stochastic,
     )?;
-    let mut report = report(&settings, &episodes);
-    report.insert("iterations".into(), trainer.iteration().into());
-    report.insert("evaluation_episodes".into(), arguments.episodes.into());
-    report.insert("evaluation_seed".into(), seed.into());
+    let report = report(&settings, &episodes);
     if arguments.json {
         print_json(&Value::Object(report));
     } else {
