@@ -29,6 +29,8 @@ enum Command {
     Plot(command::plot::Arguments),
     /// Time the phases of an iteration.
     Bench(command::bench::Arguments),
+    /// Hold the ratio estimators against systems with exact answers.
+    Verify(command::verify::Arguments),
     /// List the environments, or the settings of one.
     Envs(command::envs::Arguments),
 }
@@ -48,6 +50,7 @@ pub fn main_with(registry: Registry) -> ! {
         Command::Eval(arguments) => command::eval::run(arguments, &registry),
         Command::Plot(arguments) => command::plot::run(arguments, &registry),
         Command::Bench(arguments) => command::bench::run(arguments, &registry),
+        Command::Verify(arguments) => command::verify::run(arguments),
         Command::Envs(arguments) => command::envs::run(arguments, &registry),
     };
     let code = match result {

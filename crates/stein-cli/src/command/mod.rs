@@ -5,3 +5,4 @@ pub mod envs;
 pub mod eval;
 pub mod plot;
 pub mod train;
+pub mod verify;

@@ -131,9 +131,9 @@ pub fn transitions(data: &GaussianData, states: usize) -> Transitions {
 }
 
 /// Draws the system of a seed and its data, lets an estimator learn both ratios and scores them.
-pub fn verify(system: &str, estimator: &str, seed: u64) -> Result<[Score; 2]> {
+pub fn verify(system: &str, estimator: &str, preset: &Preset, seed: u64) -> Result<[Score; 2]> {
     let problem = pair(seed)?;
-    let (width, preset) = (problem.system.m0.len(), Preset::gaussian(estimator));
+    let width = problem.system.m0.len();
     let draw = |i: usize| -> Result<Transitions> {
         // Each policy has random numbers of its own.
         let seed = seed.wrapping_mul(2).wrapping_add(i as u64);
@@ -177,7 +177,7 @@ pub fn verify(system: &str, estimator: &str, seed: u64) -> Result<[Score; 2]> {
             kls: Compared::new(kls_exact, kls),
             mean: (estimator != "valuedice").then(|| Compared::new(1.0, ratios[a].mean)),
             value: Compared::new(mean(&returns), dot(&zetas, &rewards) / rewards.len() as f64),
-            judged: true,
+            judged: estimator != "valuedice",
             missed: Vec::new(),
         }
         .judge(false)

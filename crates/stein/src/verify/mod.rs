@@ -14,6 +14,7 @@ pub mod gaussian;
 pub mod preset;
 pub mod score;
 pub mod tabular;
+pub mod telling;
 
 pub use preset::Preset;
 pub use score::Score;
@@ -119,8 +120,8 @@ impl System {
     /// Draws the system of a seed, lets an estimator learn both ratios and scores them.
     pub fn verify(&self, estimator: &str, seed: u64) -> Result<[Score; 2]> {
         match self {
-            System::Ring(ring) => tabular::verify(&self.name(), ring, estimator, seed),
-            System::Gaussian => gaussian::verify(&self.name(), estimator, seed),
+            System::Ring(ring) => tabular::verify(&self.name(), ring, estimator, &Preset::tabular(estimator), seed),
+            System::Gaussian => gaussian::verify(&self.name(), estimator, &Preset::gaussian(estimator), seed),
         }
     }
 }

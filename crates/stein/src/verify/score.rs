@@ -83,7 +83,9 @@ impl Score {
     /// Adds to `missed` what is beyond the bounds: those of rings, or those of linear-Gaussian systems.
     pub fn judge(mut self, ring: bool) -> Score {
         let (js, mean) = (self.js.error.abs(), self.mean.map_or(1.0, |mean| mean.estimated));
-        let numbers = [self.rmse, self.rank, js, self.kls.estimated, mean, self.value.estimated];
+        // The rank correlation has no value where ζ is constant, which is fine on a ring.
+        let rank = if ring { 0.0 } else { self.rank };
+        let numbers = [self.rmse, rank, js, self.kls.estimated, mean, self.value.estimated];
         if numbers.iter().any(|number| !number.is_finite()) {
             self.missed.push("a number is not finite".into());
         } else if self.judged && ring {

@@ -15,6 +15,7 @@ use crate::rng::Stream;
 use crate::truth::{Ring, TabularData, TabularMdp, TabularPolicy, TabularProblem};
 
 use super::score::{Compared, divergences, rank_correlation, weighted_rmse};
+use super::telling::telling_ring;
 use super::{DIRECTIONS, Preset, Ratio, SAMPLES, Score, learn};
 
 /// Policies of one tabular process, as estimators see them: a state and an action are their numbers.
@@ -138,6 +139,16 @@ pub fn estimate(
     Ok(TabularRatios { ratios, zeta })
 }
 
+/// The exact ζ_01 and ζ_10 for every pair `[S][A]`; none where the policy below never goes, so that there is no ratio.
+pub fn exact(problem: &TabularProblem) -> [Vec<Option<f64>>; 2] {
+    let occupancies = problem.policies.each_ref().map(|policy| problem.mdp.occupancy(policy));
+    DIRECTIONS.map(|(a, b)| {
+        let zeta = occupancies[a].zeta(&occupancies[b]);
+        let visited = occupancies[b].rho.iter().map(|&rho| rho > 0.0);
+        zeta.into_iter().zip(visited).map(|(zeta, visited)| visited.then_some(zeta)).collect()
+    })
+}
+
 /// Whether every pair has a single next state and never ends an episode by chance.
 pub fn is_deterministic(mdp: &TabularMdp) -> bool {
     let certain = |probability: &f64| *probability == 0.0 || *probability == 1.0;
@@ -187,9 +198,13 @@ pub fn scores(
 }
 
 /// Draws the ring of a seed and its data, lets an estimator learn both ratios and scores them.
-pub fn verify(system: &str, ring: &Ring, estimator: &str, seed: u64) -> Result<[Score; 2]> {
-    let problem = ring.problem(seed)?;
+pub fn verify(system: &str, ring: &Ring, estimator: &str, preset: &Preset, seed: u64) -> Result<[Score; 2]> {
+    let problem = telling_ring(ring, seed)?;
     let data = draw(&problem, SAMPLES, seed);
-    let learned = estimate(&problem, &data, estimator, &Preset::tabular(estimator), seed)?;
+    let learned = estimate(&problem, &data, estimator, preset, seed)?;
     Ok(scores(system, &problem, &data, &learned, estimator, seed))
 }
+
+#[cfg(test)]
+#[path = "tabular_tests.rs"]
+mod tests;
