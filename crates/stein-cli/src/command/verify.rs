@@ -68,7 +68,10 @@ fn systems(arguments: &Arguments) -> Result<Ended> {
     }
     match complaints.len() {
         0 => Ok(Ended::Done),
-        count => Err(Error::failed(format!("{count} bounds are missed: {}", complaints.join("; ")))),
+        count => Err(Error::failed(format!(
+            "{count} bounds are missed: {}",
+            complaints.join("; ")
+        ))),
     }
 }
 
@@ -82,7 +85,9 @@ fn file(path: &Path, arguments: &Arguments) -> Result<Ended> {
     }
     let source = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Error::input(format!("cannot read {source}: {error}; give --mdp a JSON file (docs/verify.md)"))
+        Error::input(format!(
+            "cannot read {source}: {error}; give --mdp a JSON file (docs/verify.md)"
+        ))
     })?;
     let problem = TabularProblem::from_json(&text, &source)?;
     let data = tabular::draw(&problem, samples, arguments.seed);
@@ -93,9 +98,8 @@ fn file(path: &Path, arguments: &Arguments) -> Result<Ended> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let (mut estimated, mut errors, mut scores) = (Map::new(), Map::new(), Vec::new());
     for (estimator, learned) in ESTIMATORS.iter().zip(learned?) {
-        let rows = |direction: usize| -> Vec<&[Option<f64>]> {
-            learned.zeta[direction].chunks(problem.mdp.actions).collect()
-        };
+        let rows =
+            |direction: usize| -> Vec<&[Option<f64>]> { learned.zeta[direction].chunks(problem.mdp.actions).collect() };
         if learned.zeta.iter().flatten().flatten().any(|zeta| !zeta.is_finite()) {
             return Err(Error::failed(format!(
                 "{source}: {estimator} did not converge to finite ratios; try another --seed or more --samples"
@@ -103,7 +107,10 @@ fn file(path: &Path, arguments: &Arguments) -> Result<Ended> {
         }
         estimated.insert((*estimator).into(), json!({ "zeta_01": rows(0), "zeta_10": rows(1) }));
         let both = tabular::scores(&name, &problem, &data, &learned, estimator, arguments.seed);
-        errors.insert((*estimator).into(), json!({ "rmse_01": both[0].rmse, "rmse_10": both[1].rmse }));
+        errors.insert(
+            (*estimator).into(),
+            json!({ "rmse_01": both[0].rmse, "rmse_10": both[1].rmse }),
+        );
         scores.extend(both);
     }
     if !arguments.json {
@@ -125,7 +132,12 @@ fn file(path: &Path, arguments: &Arguments) -> Result<Ended> {
 
 /// One line a score.
 fn table(scores: &[Score]) -> String {
-    let width = scores.iter().map(|score| score.system.chars().count()).max().unwrap_or(0).max(6);
+    let width = scores
+        .iter()
+        .map(|score| score.system.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(6);
     let mut text = format!(
         "{:<width$} seed estimator  ratio   rmse   rank    D_JS   error   D_KLS   error  mean ζ (exact)  value error\n",
         "system"

@@ -137,7 +137,10 @@ pub fn verify(system: &str, estimator: &str, preset: &Preset, seed: u64) -> Resu
     let draw = |i: usize| -> Result<Transitions> {
         // Each policy has random numbers of its own.
         let seed = seed.wrapping_mul(2).wrapping_add(i as u64);
-        Ok(transitions(&problem.system.draw(&problem.policies[i], SAMPLES, seed)?, width))
+        Ok(transitions(
+            &problem.system.draw(&problem.policies[i], SAMPLES, seed)?,
+            width,
+        ))
     };
     let data = [draw(0)?, draw(1)?];
     let policies = GaussianSystemPolicies::new(&problem.policies, &data)?;
@@ -148,7 +151,10 @@ pub fn verify(system: &str, estimator: &str, preset: &Preset, seed: u64) -> Resu
     let js_exact = occupancies[0].jensen_shannon(&occupancies[1], INTEGRAL, seed).mean;
     let exact_on = |b: usize, a: usize| -> Vec<f64> {
         let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
-        let rows = data[b].states.chunks_exact(width).zip(data[b].actions.chunks_exact(policies.action_width()));
+        let rows = data[b]
+            .states
+            .chunks_exact(width)
+            .zip(data[b].actions.chunks_exact(policies.action_width()));
         rows.step_by(STRIDE)
             .map(|(state, action)| occupancies[a].log_zeta(&occupancies[b], &wide(state), &wide(action)))
             .collect()

@@ -111,7 +111,11 @@ impl System {
                 "ring-{}x{}-{}{}",
                 ring.states,
                 ring.actions,
-                if ring.deterministic { "deterministic" } else { "stochastic" },
+                if ring.deterministic {
+                    "deterministic"
+                } else {
+                    "stochastic"
+                },
                 if ring.termination { "-terminating" } else { "" }
             ),
         }

@@ -98,10 +98,12 @@ impl Score {
             }
         } else if self.judged {
             if self.rank < RANK {
-                self.missed.push(format!("rank correlation {:.3} is below {RANK}", self.rank));
+                self.missed
+                    .push(format!("rank correlation {:.3} is below {RANK}", self.rank));
             }
             if js > GAUSSIAN_JS {
-                self.missed.push(format!("error of D_JS {js:.3} is above {GAUSSIAN_JS}"));
+                self.missed
+                    .push(format!("error of D_JS {js:.3} is above {GAUSSIAN_JS}"));
             }
         }
         self
@@ -125,11 +127,7 @@ impl Score {
 /// D_JS and D_KLS from ζ_ab on the samples of both, as training computes them.
 pub fn divergences(ratio: &Ratio, on_a: &Transitions, on_b: &Transitions) -> (f64, f64) {
     let value = |divergence: &dyn Divergence| {
-        divergence::value(
-            divergence,
-            (&ratio.on_b, &on_b.weights),
-            (&ratio.on_a, &on_a.weights),
-        )
+        divergence::value(divergence, (&ratio.on_b, &on_b.weights), (&ratio.on_a, &on_a.weights))
     };
     (value(&JensenShannon), value(&SymmetricKl))
 }

@@ -145,7 +145,10 @@ pub fn exact(problem: &TabularProblem) -> [Vec<Option<f64>>; 2] {
     DIRECTIONS.map(|(a, b)| {
         let zeta = occupancies[a].zeta(&occupancies[b]);
         let visited = occupancies[b].rho.iter().map(|&rho| rho > 0.0);
-        zeta.into_iter().zip(visited).map(|(zeta, visited)| visited.then_some(zeta)).collect()
+        zeta.into_iter()
+            .zip(visited)
+            .map(|(zeta, visited)| visited.then_some(zeta))
+            .collect()
     })
 }
 

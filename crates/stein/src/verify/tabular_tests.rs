@@ -76,7 +76,11 @@ fn estimators_are_saved_and_restored_bit_for_bit() {
         second.restore(&mut checkpoint).unwrap();
         assert_eq!(bits(first.as_ref()), bits(second.as_ref()), "{name}");
         let before = bits(first.as_ref());
-        assert_eq!(train(&mut first, 1).to_bits(), train(&mut second, 1).to_bits(), "{name}");
+        assert_eq!(
+            train(&mut first, 1).to_bits(),
+            train(&mut second, 1).to_bits(),
+            "{name}"
+        );
         assert_eq!(bits(first.as_ref()), bits(second.as_ref()), "{name}");
         assert_ne!(bits(first.as_ref()), before, "{name} learned nothing");
     }

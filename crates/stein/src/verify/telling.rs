@@ -56,7 +56,10 @@ pub fn mistakes(problem: &TabularProblem) -> Vec<(&'static str, f64)> {
     let mut mistakes = vec![
         ("states forgotten", smaller(&actions)),
         ("no difference", smaller(&|_, _| vec![1.0; policies[0].len()])),
-        ("uniform start", with(&|mdp| mdp.initial = vec![1.0 / states as f64; states])),
+        (
+            "uniform start",
+            with(&|mdp| mdp.initial = vec![1.0 / states as f64; states]),
+        ),
     ];
     if terminating {
         mistakes.push(("termination ignored", with(&|mdp| mdp.termination.fill(0.0))));
