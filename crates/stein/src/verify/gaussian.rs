@@ -189,3 +189,52 @@ pub fn verify(system: &str, estimator: &str, preset: &Preset, seed: u64) -> Resu
         .judge(false)
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_have_the_mean_and_the_spread_of_the_policy() {
+        let problem = pair(1).unwrap();
+        let data = problem.system.draw(&problem.policies[0], 100, 1).unwrap();
+        let rows = transitions(&data, 2);
+        let policies = GaussianSystemPolicies::new(&problem.policies, std::slice::from_ref(&rows)).unwrap();
+        let (count, state) = (20_000, [0.7f32, -0.4]);
+        let states: Vec<f32> = state.iter().copied().cycle().take(2 * count).collect();
+        let (mut actions, mut weights) = (vec![0.0; count], vec![0.0; count]);
+        let mut random = stream(1, Purpose::RatioAction, 0, 0);
+        let mut workspace = policies.workspace(count);
+        policies.act(1, &states, 0, &mut random, &mut workspace, &mut actions, &mut weights);
+        let policy = &problem.policies[1];
+        let expected = policy.k0[0] + dot(policy.k.row(0), &state.map(f64::from));
+        let mean = actions.iter().map(|&a| f64::from(a)).sum::<f64>() / count as f64;
+        let squares: f64 = actions.iter().map(|&a| (f64::from(a) - mean).powi(2)).sum();
+        assert!((mean - expected).abs() < 0.02, "{mean} {expected}");
+        assert!((squares / count as f64 - policy.r.entries[0]).abs() < 0.01);
+        assert!(weights.iter().all(|&weight| weight == 1.0));
+    }
+
+    #[test]
+    fn features_are_normalised() {
+        let problem = pair(1).unwrap();
+        let rows = transitions(&problem.system.draw(&problem.policies[0], 5000, 1).unwrap(), 2);
+        let policies = GaussianSystemPolicies::new(&problem.policies, std::slice::from_ref(&rows)).unwrap();
+        let mut features = vec![0.0; 3 * rows.len()];
+        policies.encode(&rows.states, &rows.actions, &mut features);
+        for column in 0..3 {
+            let values = || features.iter().skip(column).step_by(3).map(|&x| f64::from(x));
+            let mean = values().sum::<f64>() / 5000.0;
+            assert!(mean.abs() < 1e-3);
+            assert!((values().map(|x| x * x).sum::<f64>() / 5000.0 - 1.0).abs() < 1e-2);
+        }
+    }
+
+    #[test]
+    fn noise_contrastive_estimation_is_within_the_bounds() {
+        for score in verify("linear-gaussian", "nce", &Preset::gaussian("nce"), 1).unwrap() {
+            assert_eq!(score.complaint(), None, "{score:?}");
+            assert!(score.value.error.abs() < 0.1);
+        }
+    }
+}
