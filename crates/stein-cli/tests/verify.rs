@@ -146,5 +146,29 @@ fn bad_input_is_told_in_one_sentence() {
         &["--samples 0"],
     );
     assert_refused(&run(stein(&["verify", "--seeds", "0"])), 2, &["--seeds 0"]);
+    assert_refused(
+        &run(stein(&["verify", "--system", "torus"])),
+        2,
+        &["torus", "linear-gaussian"],
+    );
+    assert_refused(&run(stein(&["verify", "--estimator", "bestdice"])), 2, &["bestdice"]);
     assert_refused(&run(stein(&["verify", "--threads", "0"])), 2, &["--threads 0"]);
+}
+
+#[test]
+fn scores_of_random_systems_are_printed_as_a_table_and_as_json() {
+    let arguments = ["verify", "--system", "terminating", "--estimator", "nce", "--seed", "2"];
+    let table = succeed(stein(&arguments)).stdout;
+    assert_eq!(
+        table.lines().filter(|line| line.ends_with("  ok")).count(),
+        2,
+        "{table}"
+    );
+    let mut json = stein(&arguments);
+    json.arg("--json");
+    let report: Value = serde_json::from_str(&succeed(json).stdout).unwrap();
+    assert_eq!(report["passed"], true);
+    let scores = report["scores"].as_array().unwrap();
+    assert_eq!([&scores[0]["direction"], &scores[1]["direction"]], ["01", "10"]);
+    assert!(scores.iter().all(|score| score["rmse"].as_f64().unwrap() < 0.1));
 }

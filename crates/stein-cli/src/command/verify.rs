@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 use serde_json::{Map, json};
-use stein::ratio::ESTIMATORS;
+use stein::ratio::{self, ESTIMATORS};
 use stein::truth::TabularProblem;
 use stein::verify::{self, Preset, SAMPLES, Score, System, tabular};
 use stein::{Error, Result};
@@ -22,9 +22,15 @@ pub struct Arguments {
     /// How many seeds, from --seed on
     #[arg(long, value_name = "K", default_value_t = 1, conflicts_with = "mdp")]
     seeds: u64,
-    /// Also rings of 16 states and 4 actions with γ = 0.95
+    /// Also rings of 16 states and 4 actions with γ = 0.95, and long training on the linear-Gaussian system
     #[arg(long, conflicts_with = "mdp")]
     full: bool,
+    /// Only the systems with this in their name, as in ring, terminating or linear-gaussian
+    #[arg(long, value_name = "NAME", conflicts_with = "mdp")]
+    system: Option<String>,
+    /// Only this estimator: nce, dualdice, valuedice or gendice
+    #[arg(long, conflicts_with = "mdp")]
+    estimator: Option<String>,
     /// A tabular problem of two policies instead (docs/verify.md describes the JSON)
     #[arg(long, value_name = "FILE")]
     mdp: Option<PathBuf>,
@@ -59,7 +65,22 @@ fn systems(arguments: &Arguments) -> Result<Ended> {
         )));
     }
     let seeds: Vec<u64> = (arguments.seed..arguments.seed + arguments.seeds).collect();
-    let scores = verify::verify(&System::all(arguments.full), &seeds)?;
+    let mut systems = System::all(arguments.full);
+    if let Some(part) = &arguments.system {
+        let names: Vec<String> = systems.iter().map(System::name).collect();
+        systems.retain(|system| system.name().contains(part));
+        if systems.is_empty() {
+            return Err(Error::input(format!(
+                "no system has \"{part}\" in its name; choose from: {}",
+                names.join(", ")
+            )));
+        }
+    }
+    let estimators = match &arguments.estimator {
+        Some(name) => std::slice::from_ref(ratio::known(name)?),
+        None => ESTIMATORS,
+    };
+    let scores = verify::verify(&systems, estimators, &seeds)?;
     let complaints: Vec<String> = scores.iter().filter_map(Score::complaint).collect();
     if arguments.json {
         print_json(&json!({ "passed": complaints.is_empty(), "scores": scores }));

@@ -10,6 +10,9 @@
 //! | DualDICE | 2000 | 1e-3 | 8e-3 | 1024 |
 //! | ValueDICE, 4 next actions | 1000 | 1e-3 | | 512 |
 //! | GenDICE, λ = 1, average .999 | 2000 | 4e-3 | 4e-4 | 512 |
+//! | long: NCE | 2000 | 5e-4 | | 512 |
+//! | DualDICE | 16,000 | 5e-4 | 2e-3 | 512 |
+//! | GenDICE, λ = 1, average .999 | 48,000 | 2e-3 | 4e-4 | 512 |
 //!
 //! All networks are tanh 100-100, all rates go linearly to 0, and there is no gradient penalty. In both saddle-point
 //! problems the inner maximiser has to follow the outer minimiser: with a rate 8 to 40 times as high, ten times fewer
@@ -39,13 +42,16 @@ impl Preset {
         Preset::new(updates, rate, zeta_rate, 2048)
     }
 
-    /// For linear-Gaussian problems: minibatches of samples, sampled actions.
-    pub fn gaussian(estimator: &str) -> Preset {
-        let (updates, rate, zeta_rate, minibatch) = match estimator {
-            "nce" => (600, 1e-3, 1e-3, 512),
-            "dualdice" => (2000, 1e-3, 8e-3, 1024),
-            "valuedice" => (1000, 1e-3, 1e-3, 512),
-            _ => (2000, 4e-3, 4e-4, 512),
+    /// For linear-Gaussian problems: minibatches of samples, sampled actions; `long` for problems with slow modes.
+    pub fn gaussian(estimator: &str, long: bool) -> Preset {
+        let (updates, rate, zeta_rate, minibatch) = match (estimator, long) {
+            ("nce", false) => (600, 1e-3, 1e-3, 512),
+            ("nce", true) => (2000, 5e-4, 5e-4, 512),
+            ("dualdice", false) => (2000, 1e-3, 8e-3, 1024),
+            ("dualdice", true) => (16_000, 5e-4, 2e-3, 512),
+            ("valuedice", _) => (1000, 1e-3, 1e-3, 512),
+            (_, false) => (2000, 4e-3, 4e-4, 512),
+            (_, true) => (48_000, 2e-3, 4e-4, 512),
         };
         let mut preset = Preset::new(updates, rate, zeta_rate, minibatch);
         preset.ratio.gendice_average = 0.999;
