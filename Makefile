@@ -1,5 +1,6 @@
 # make demo   build, train the maze ensemble and draw its pictures
 # make test   formatting, lints, all tests
+# make test-long  estimators against exact answers on ten seeds (more than an hour on 2 cores)
 # make bench  the speed of the hot path and of whole iterations
 
 CARGO ?= cargo
@@ -23,6 +24,9 @@ test:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+
+test-long: build
+	$(STEIN) verify --full --seeds 10
 
 bench: build
 	$(CARGO) bench --locked -p stein

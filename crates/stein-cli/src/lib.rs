@@ -31,6 +31,8 @@ enum Command {
     Reproduce(command::reproduce::Arguments),
     /// Time the phases of an iteration.
     Bench(command::bench::Arguments),
+    /// Hold the ratio estimators against systems with exact answers.
+    Verify(command::verify::Arguments),
     /// List the environments, or the settings of one.
     Envs(command::envs::Arguments),
 }
@@ -51,6 +53,7 @@ pub fn main_with(registry: Registry) -> ! {
         Command::Plot(arguments) => command::plot::run(arguments, &registry),
         Command::Reproduce(arguments) => command::reproduce::run(arguments, &registry),
         Command::Bench(arguments) => command::bench::run(arguments, &registry),
+        Command::Verify(arguments) => command::verify::run(arguments),
         Command::Envs(arguments) => command::envs::run(arguments, &registry),
     };
     let code = match result {

@@ -106,15 +106,20 @@ impl TrainOptions {
 
     /// Makes the pool of threads that everything runs on.
     pub fn pool(&self) -> Result<rayon::ThreadPool> {
-        let threads = self.threads.unwrap_or(0);
-        if self.threads == Some(0) || threads > 4096 {
-            return Err(Error::input(format!(
-                "--threads {threads} is out of range: choose 1 to 4096"
-            )));
-        }
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .map_err(|error| Error::failed(format!("cannot start the threads: {error}; try a smaller --threads")))
+        pool(self.threads)
     }
+}
+
+/// A pool of so many threads; of all cores where none are given.
+pub fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
+    let number = threads.unwrap_or(0);
+    if threads == Some(0) || number > 4096 {
+        return Err(Error::input(format!(
+            "--threads {number} is out of range: choose 1 to 4096"
+        )));
+    }
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(number)
+        .build()
+        .map_err(|error| Error::failed(format!("cannot start the threads: {error}; try a smaller --threads")))
 }

@@ -18,5 +18,6 @@ pub mod run;
 pub mod train;
 pub mod truth;
 pub mod update;
+pub mod verify;
 
 pub use error::{Error, Result};

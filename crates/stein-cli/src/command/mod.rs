@@ -6,3 +6,4 @@ pub mod eval;
 pub mod plot;
 pub mod reproduce;
 pub mod train;
+pub mod verify;

@@ -119,6 +119,14 @@ pub fn build(
     })
 }
 
+/// The estimator of this name among [`ESTIMATORS`].
+pub fn known(name: &str) -> Result<&'static &'static str> {
+    ESTIMATORS
+        .iter()
+        .find(|known| **known == name)
+        .ok_or_else(|| unknown(name))
+}
+
 pub(crate) fn unknown(name: &str) -> Error {
     Error::input(format!(
         "there is no estimator \"{name}\"; choose one of: {}",

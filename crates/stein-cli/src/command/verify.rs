@@ -1,0 +1,191 @@
+//! `stein verify`: the ratio estimators beside exact answers, on random systems or on a tabular problem from a file.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rayon::prelude::*;
+use serde_json::{Map, json};
+use stein::ratio::{self, ESTIMATORS};
+use stein::truth::TabularProblem;
+use stein::verify::{self, Preset, SAMPLES, Score, System, tabular};
+use stein::{Error, Result};
+
+use crate::options::pool;
+use crate::{Ended, print, print_json};
+
+/// Arguments of `stein verify`.
+#[derive(Args)]
+pub struct Arguments {
+    /// Seed of the random systems, the data and the networks
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many seeds, from --seed on
+    #[arg(long, value_name = "K", default_value_t = 1, conflicts_with = "mdp")]
+    seeds: u64,
+    /// Also rings of 16 states and 4 actions with γ = 0.95, and long training on the linear-Gaussian system
+    #[arg(long, conflicts_with = "mdp")]
+    full: bool,
+    /// Only the systems with this in their name, as in ring, terminating or linear-gaussian
+    #[arg(long, value_name = "NAME", conflicts_with = "mdp")]
+    system: Option<String>,
+    /// Only this estimator: nce, dualdice, valuedice or gendice
+    #[arg(long, conflicts_with = "mdp")]
+    estimator: Option<String>,
+    /// A tabular problem of two policies instead (docs/verify.md describes the JSON)
+    #[arg(long, value_name = "FILE")]
+    mdp: Option<PathBuf>,
+    /// Transitions drawn of each policy of --mdp
+    #[arg(long, value_name = "N", default_value_t = SAMPLES, requires = "mdp")]
+    samples: usize,
+    /// Threads to use; the results are the same for any number [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Most transitions drawn of a policy.
+const MOST_SAMPLES: usize = 1_000_000_000;
+
+pub fn run(arguments: Arguments) -> Result<Ended> {
+    let pool = pool(arguments.threads)?;
+    match &arguments.mdp {
+        Some(path) => pool.install(|| file(path, &arguments)),
+        None => pool.install(|| systems(&arguments)),
+    }
+}
+
+/// Random systems, judged by the bounds.
+fn systems(arguments: &Arguments) -> Result<Ended> {
+    if !(1..=1000).contains(&arguments.seeds) || arguments.seed > u64::MAX - 1000 {
+        return Err(Error::input(format!(
+            "--seeds {} from --seed {} on is out of range: choose 1 to 1000 seeds",
+            arguments.seeds, arguments.seed
+        )));
+    }
+    let seeds: Vec<u64> = (arguments.seed..arguments.seed + arguments.seeds).collect();
+    let mut systems = System::all(arguments.full);
+    if let Some(part) = &arguments.system {
+        let names: Vec<String> = systems.iter().map(System::name).collect();
+        systems.retain(|system| system.name().contains(part));
+        if systems.is_empty() {
+            return Err(Error::input(format!(
+                "no system has \"{part}\" in its name; choose from: {}",
+                names.join(", ")
+            )));
+        }
+    }
+    let estimators = match &arguments.estimator {
+        Some(name) => std::slice::from_ref(ratio::known(name)?),
+        None => ESTIMATORS,
+    };
+    let scores = verify::verify(&systems, estimators, &seeds)?;
+    let complaints: Vec<String> = scores.iter().filter_map(Score::complaint).collect();
+    if arguments.json {
+        print_json(&json!({ "passed": complaints.is_empty(), "scores": scores }));
+    } else {
+        print(&table(&scores));
+    }
+    match complaints.len() {
+        0 => Ok(Ended::Done),
+        count => Err(Error::failed(format!(
+            "{count} bounds are missed: {}",
+            complaints.join("; ")
+        ))),
+    }
+}
+
+/// A problem from a file: exact and estimated ratios of every pair.
+fn file(path: &Path, arguments: &Arguments) -> Result<Ended> {
+    let samples = arguments.samples;
+    if !(1..=MOST_SAMPLES).contains(&samples) {
+        return Err(Error::input(format!(
+            "--samples {samples} is out of range: choose 1 to {MOST_SAMPLES}"
+        )));
+    }
+    let source = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Error::input(format!(
+            "cannot read {source}: {error}; give --mdp a JSON file (docs/verify.md)"
+        ))
+    })?;
+    let problem = TabularProblem::from_json(&text, &source)?;
+    let data = tabular::draw(&problem, samples, arguments.seed);
+    let learned: Result<Vec<_>> = ESTIMATORS
+        .par_iter()
+        .map(|name| tabular::estimate(&problem, &data, name, &Preset::tabular(name), arguments.seed))
+        .collect();
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let (mut estimated, mut errors, mut scores) = (Map::new(), Map::new(), Vec::new());
+    for (estimator, learned) in ESTIMATORS.iter().zip(learned?) {
+        let rows =
+            |direction: usize| -> Vec<&[Option<f64>]> { learned.zeta[direction].chunks(problem.mdp.actions).collect() };
+        if learned.zeta.iter().flatten().flatten().any(|zeta| !zeta.is_finite()) {
+            return Err(Error::failed(format!(
+                "{source}: {estimator} did not converge to finite ratios; try another --seed or more --samples"
+            )));
+        }
+        estimated.insert((*estimator).into(), json!({ "zeta_01": rows(0), "zeta_10": rows(1) }));
+        let both = tabular::scores(&name, &problem, &data, &learned, estimator, arguments.seed);
+        errors.insert(
+            (*estimator).into(),
+            json!({ "rmse_01": both[0].rmse, "rmse_10": both[1].rmse }),
+        );
+        scores.extend(both);
+    }
+    if !arguments.json {
+        print(&table(&scores));
+        return Ok(Ended::Done);
+    }
+    let exact = tabular::exact(&problem);
+    let rows = |direction: usize| -> Vec<&[Option<f64>]> { exact[direction].chunks(problem.mdp.actions).collect() };
+    print_json(&json!({
+        "exact": { "zeta_01": rows(0), "zeta_10": rows(1) },
+        "estimated": estimated,
+        "errors": errors,
+        "scores": scores,
+        "samples": samples,
+        "seed": arguments.seed,
+    }));
+    Ok(Ended::Done)
+}
+
+/// One line a score.
+fn table(scores: &[Score]) -> String {
+    let width = scores
+        .iter()
+        .map(|score| score.system.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(6);
+    let mut text = format!(
+        "{:<width$} seed estimator  ratio   rmse   rank    D_JS   error   D_KLS   error  mean ζ (exact)  value error\n",
+        "system"
+    );
+    for score in scores {
+        let mean = score.mean.map_or("      -        ".into(), |mean| {
+            format!("{:6.3} ({:6.3})", mean.estimated, mean.exact)
+        });
+        text += &format!(
+            "{:<width$} {:>4} {:<9}  ζ_{}  {:5.3} {:6.3} {:7.4} {:+7.4} {:7.4} {:+7.4} {mean}  {:+8.4}  {}\n",
+            score.system,
+            score.seed,
+            score.estimator,
+            score.direction,
+            score.rmse,
+            score.rank,
+            score.js.estimated,
+            score.js.error,
+            score.kls.estimated,
+            score.kls.error,
+            score.value.error,
+            match (score.missed.is_empty(), score.judged) {
+                (false, _) => "MISSED",
+                (true, true) => "ok",
+                (true, false) => "(biased here, not judged)",
+            }
+        );
+    }
+    text
+}
