@@ -71,7 +71,7 @@ pub struct Score {
     /// Mean of ζ before normalisation beside what it should be; the constant is free for ValueDICE, which has no
     /// such number.
     pub mean: Option<Compared>,
-    /// η(π_a) = E_{ρ_a}[r] beside its estimate `E_{ρ_b}[ζ·r]`.
+    /// `η(π_a) = E_{ρ_a}[r]` beside its estimate `E_{ρ_b}[ζ·r]`.
     pub value: Compared,
     /// Whether the bounds apply.
     pub judged: bool,
