@@ -152,7 +152,11 @@ fn kernel_csv_has_every_pair_once_or_in_both_orders() {
         stein::run::metrics::Table::read(&folder.join("kernel.csv"))
     };
     assert!(table("ppo", &[]).is_err(), "ppo has no kernel");
-    for (name, extra) in [("js", &["--method=qd"][..]), ("rbf", &["--method=svpg"])] {
+    let kernels = [
+        ("js", &["--method=qd", "--set=ratio.idle=1"][..]),
+        ("rbf", &["--method=svpg"]),
+    ];
+    for (name, extra) in kernels {
         let table = table(name, extra).unwrap();
         assert_eq!(table.columns, ["iteration", "k_0_1", "k_0_2", "k_1_2"]);
         assert_eq!(table.rows.len(), 12);
@@ -163,6 +167,10 @@ fn kernel_csv_has_every_pair_once_or_in_both_orders() {
                 .all(|row| row[1..].iter().all(|k| (0.0..=1.0).contains(k)))
         );
     }
+    // ω is 0 in the second half, where the kernel is measured in the 11th iteration (ratio.idle = 10) and in the last.
+    let idle = table("idle", &["--method=qd"]).unwrap().column("k_0_1").unwrap();
+    let measured: Vec<usize> = (1..=12).filter(|iteration| !idle[iteration - 1].is_nan()).collect();
+    assert_eq!(measured, [1, 2, 3, 4, 5, 6, 11, 12]);
     let table = table("kl", &["--method=qd", "--divergence=kl"]).unwrap();
     assert_eq!(
         table.columns,
@@ -281,5 +289,51 @@ fn the_maze_is_learned() {
         assert!(policy["return_mean"].as_f64() > Some(75.0), "{policy}");
         assert!(policy["final_distance"].as_f64() < Some(0.1), "{policy}");
         assert_eq!(policy["success_rate"].as_f64(), Some(1.0), "{policy}");
+    }
+}
+
+#[test]
+fn every_estimator_trains_with_every_divergence() {
+    let place = tempfile::tempdir().unwrap();
+    for estimator in ["nce", "dualdice", "valuedice", "gendice"] {
+        for divergence in ["js", "kls", "kl", "rkl", "hellinger", "triangular", "tv"] {
+            let folder = place.path().join(format!("{estimator}-{divergence}"));
+            let out = folder.to_str().unwrap();
+            let sizes = [
+                "--ensemble=3",
+                "--steps=256",
+                "--iterations=30",
+                "--set=ppo.minibatches=4",
+            ];
+            let names = [
+                &format!("--estimator={estimator}")[..],
+                &format!("--divergence={divergence}"),
+            ];
+            let fixed = [
+                "train",
+                "maze",
+                "--out",
+                out,
+                "--set=env.horizon=50",
+                "--set=qd.omega_until=1.0",
+            ];
+            succeed(stein(&[&fixed[..], &sizes, &names].concat()));
+            let text = std::fs::read_to_string(folder.join("metrics.csv")).unwrap();
+            let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+            let header = lines.next().unwrap();
+            let rows: Vec<_> = lines.collect();
+            assert_eq!(rows.len(), 30);
+            for name in [
+                "return_mean",
+                "divergence_mean",
+                "ratio_loss",
+                "gradient_norm",
+                "value_loss",
+            ] {
+                let column = header.iter().position(|column| *column == name).unwrap();
+                let number = |row: &Vec<&str>| row[column].parse::<f64>().is_ok_and(f64::is_finite);
+                assert!(rows.iter().all(number), "{estimator} {divergence}: {name}");
+            }
+        }
     }
 }

@@ -172,3 +172,31 @@ fn scores_of_random_systems_are_printed_as_a_table_and_as_json() {
     assert_eq!([&scores[0]["direction"], &scores[1]["direction"]], ["01", "10"]);
     assert!(scores.iter().all(|score| score["rmse"].as_f64().unwrap() < 0.1));
 }
+
+#[test]
+fn every_estimator_is_within_the_bounds_on_seed_1() {
+    let finished = succeed(stein(&["verify", "--seed=1", "--json"]));
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(report["passed"], true);
+    let scores = report["scores"].as_array().unwrap();
+    // Four systems, four estimators, two directions; ValueDICE is judged on the deterministic ring only.
+    assert_eq!(scores.len(), 32);
+    let judged = scores.iter().filter(|score| score["judged"] == true).count();
+    assert_eq!(judged, 26);
+}
+
+#[test]
+fn ratios_are_followed_under_the_conditions_of_training() {
+    let finished = succeed(stein(&["verify", "--training", "--estimator=nce", "--json"]));
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    let followed = &report["followed"][0];
+    let number = |key: &str| followed[key].as_f64().unwrap();
+    assert!(number("exact") > 0.98 && number("classifier") > 0.98, "{followed}");
+    assert!(number("js_error") < 0.1 * number("js"), "{followed}");
+    let wrong = run(stein(&["verify", "--training", "--set=ppo.clip=0.1"]));
+    assert_refused(&wrong, 2, &["ppo.clip=0.1", "[ratio]"]);
+    let wrong = run(stein(&["verify", "--training", "--set=ratio.minibatch=0"]));
+    assert_refused(&wrong, 2, &["ratio.minibatch"]);
+    let wrong = run(stein(&["verify", "--set=ratio.epochs=2"]));
+    assert_refused(&wrong, 2, &["--training"]);
+}

@@ -9,6 +9,7 @@ use stein::policy::{Ensemble, Rollout, Worker};
 use stein::ratio::{self, GaussianPolicies, Memory, RatioConfig, Round, bridge};
 use stein::rng::{Purpose, stream};
 use stein::run::config::Config;
+use stein::train::{Record, Trainer};
 use stein::truth::{Ring, TabularMdp};
 use stein::update::Updater;
 
@@ -392,4 +393,23 @@ fn the_method_guides_every_policy_away_from_every_other() {
     let kernel = qd.kernel().unwrap();
     assert!((0..N).all(|i| kernel[i * N + i] == 1.0));
     assert_eq!(qd.metrics().len(), qd.metric_names().len());
+}
+
+#[test]
+fn ratios_that_steer_nothing_are_left_alone_without_changing_a_bit() {
+    let task = task();
+    let run = |idle: usize| {
+        let mut config = config();
+        (config.iterations, config.ratio.idle, config.qd.omega_until) = (6, idle, 0.3);
+        let mut trainer = Trainer::new(config, task.as_ref()).unwrap();
+        let records: Vec<Record> = (0..6).map(|_| trainer.iterate().unwrap()).collect();
+        let place = trainer.metric_names().iter().position(|name| name == "divergence_mean");
+        let measured: Vec<bool> = records.iter().map(|r| !r.metrics[place.unwrap()].is_nan()).collect();
+        (trainer.ensemble.policies.parameters.clone(), measured)
+    };
+    let (always, sometimes) = (run(1), run(3));
+    assert_eq!(always.0, sometimes.0);
+    assert_eq!(always.1, [true; 6]);
+    // ω is 0 from the third iteration on; the fourth is the third's multiple, the sixth the last.
+    assert_eq!(sometimes.1, [true, true, false, true, false, true]);
 }

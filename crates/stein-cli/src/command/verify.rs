@@ -6,7 +6,10 @@ use clap::Args;
 use rayon::prelude::*;
 use serde_json::{Map, json};
 use stein::ratio::{self, ESTIMATORS};
+use stein::run::config::Config;
+use stein::run::settings;
 use stein::truth::TabularProblem;
+use stein::verify::training::{Course, Followed, follow};
 use stein::verify::{self, Preset, SAMPLES, Score, System, tabular};
 use stein::{Error, Result};
 
@@ -22,7 +25,7 @@ pub struct Arguments {
     /// How many seeds, from --seed on
     #[arg(long, value_name = "K", default_value_t = 1, conflicts_with = "mdp")]
     seeds: u64,
-    /// Also rings of 16 states and 4 actions with γ = 0.95, and long training on the linear-Gaussian system
+    /// Also rings of 16 states and 4 actions with γ = 0.95
     #[arg(long, conflicts_with = "mdp")]
     full: bool,
     /// Only the systems with this in their name, as in ring, terminating or linear-gaussian
@@ -31,6 +34,12 @@ pub struct Arguments {
     /// Only this estimator: nce, dualdice, valuedice or gendice
     #[arg(long, conflicts_with = "mdp")]
     estimator: Option<String>,
+    /// Instead, how well ratios follow moving policies with few samples and updates, as in training; nothing is judged
+    #[arg(long, conflicts_with_all = ["mdp", "full", "system"])]
+    training: bool,
+    /// A setting of [ratio] for --training, as in ratio.epochs=4 (may be repeated)
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "training")]
+    set: Vec<String>,
     /// A tabular problem of two policies instead (docs/verify.md describes the JSON)
     #[arg(long, value_name = "FILE")]
     mdp: Option<PathBuf>,
@@ -52,19 +61,69 @@ pub fn run(arguments: Arguments) -> Result<Ended> {
     let pool = pool(arguments.threads)?;
     match &arguments.mdp {
         Some(path) => pool.install(|| file(path, &arguments)),
+        None if arguments.training => pool.install(|| training(&arguments)),
         None => pool.install(|| systems(&arguments)),
     }
 }
 
-/// Random systems, judged by the bounds.
-fn systems(arguments: &Arguments) -> Result<Ended> {
+fn seeds(arguments: &Arguments) -> Result<Vec<u64>> {
     if !(1..=1000).contains(&arguments.seeds) || arguments.seed > u64::MAX - 1000 {
         return Err(Error::input(format!(
             "--seeds {} from --seed {} on is out of range: choose 1 to 1000 seeds",
             arguments.seeds, arguments.seed
         )));
     }
-    let seeds: Vec<u64> = (arguments.seed..arguments.seed + arguments.seeds).collect();
+    Ok((arguments.seed..arguments.seed + arguments.seeds).collect())
+}
+
+fn estimators(arguments: &Arguments) -> Result<&'static [&'static str]> {
+    match &arguments.estimator {
+        Some(name) => Ok(std::slice::from_ref(ratio::known(name)?)),
+        None => Ok(ESTIMATORS),
+    }
+}
+
+/// Ratios of policies that move, with the settings of training.
+fn training(arguments: &Arguments) -> Result<Ended> {
+    let (seeds, estimators) = (seeds(arguments)?, estimators(arguments)?);
+    let mut table = toml::Table::new();
+    for pair in &arguments.set {
+        if !pair.trim_start().starts_with("ratio.") {
+            return Err(Error::input(format!(
+                "--set {pair}: only settings of [ratio] matter here, as in ratio.epochs=4"
+            )));
+        }
+        settings::set(&mut table, pair)?;
+    }
+    let config = Config::from_table(table, "the command line")?;
+    config.validate()?;
+    let course = Course::default();
+    let cases: Vec<_> = estimators
+        .iter()
+        .flat_map(|name| seeds.iter().map(move |&seed| (*name, seed)))
+        .collect();
+    let followed = cases
+        .into_par_iter()
+        .map(|(name, seed)| follow(&course, name, &config.ratio, seed))
+        .collect::<Result<Vec<Followed>>>()?;
+    if arguments.json {
+        print_json(&json!({ "followed": followed }));
+        return Ok(Ended::Done);
+    }
+    let mut text = String::from("estimator  seed  correlation with exact  with classifier  error of D_JS  of D_JS\n");
+    for one in &followed {
+        text += &format!(
+            "{:<9} {:>5}  {:>22.3}  {:>15.3}  {:>13.4}  {:>7.4}\n",
+            one.estimator, one.seed, one.exact, one.classifier, one.js_error, one.js
+        );
+    }
+    print(&text);
+    Ok(Ended::Done)
+}
+
+/// Random systems, judged by the bounds.
+fn systems(arguments: &Arguments) -> Result<Ended> {
+    let (seeds, estimators) = (seeds(arguments)?, estimators(arguments)?);
     let mut systems = System::all(arguments.full);
     if let Some(part) = &arguments.system {
         let names: Vec<String> = systems.iter().map(System::name).collect();
@@ -76,10 +135,6 @@ fn systems(arguments: &Arguments) -> Result<Ended> {
             )));
         }
     }
-    let estimators = match &arguments.estimator {
-        Some(name) => std::slice::from_ref(ratio::known(name)?),
-        None => ESTIMATORS,
-    };
     let scores = verify::verify(&systems, estimators, &seeds)?;
     let complaints: Vec<String> = scores.iter().filter_map(Score::complaint).collect();
     if arguments.json {

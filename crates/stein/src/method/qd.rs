@@ -20,7 +20,7 @@ use crate::env::Spec;
 use crate::error::{Error, Result};
 use crate::kernel::divergence_kernel;
 use crate::policy::{Ensemble, Rollout};
-use crate::ratio::classifier::{Classifier, correlation};
+use crate::ratio::classifier::Classifier;
 use crate::ratio::{
     self, Estimator, EstimatorConfig, GaussianPolicies, Memory, Round, Transitions, bridge, normalise, pair_of,
 };
@@ -88,6 +88,11 @@ impl QdConfig {
         self.shift
             .get_or_insert(if can_terminate { Shift::NonNegative } else { Shift::None });
         Ok(())
+    }
+
+    /// Whether kernels and ratios have any part in the update: else it is that of independent PPO.
+    pub fn steers(&self, omega: f64) -> bool {
+        omega != 0.0 || self.share || self.weighting == Weighting::Published
     }
 
     /// ω after `done` of all iterations.
@@ -222,6 +227,23 @@ impl Qd {
         (task, streams)
     }
 
+    /// An iteration in which ratios steer nothing and are left alone: independent PPO, and no metrics of them.
+    fn rest(&mut self, rollouts: &[Rollout], omega: f64) -> Guidance {
+        let n = self.n;
+        self.metrics = vec![f64::NAN; self.metric_names().len()];
+        self.metrics[0] = omega;
+        self.kernel = vec![f64::NAN; n * n];
+        let (task, streams) = self.weights(&identity(n), omega);
+        let silence = |p: usize| vec![0.0; rollouts[pair_of(p, n).0].rewards.len()];
+        Guidance {
+            task,
+            streams,
+            rewards: (0..n * (n - 1)).map(silence).collect(),
+            standardised: true,
+            drift: Vec::new(),
+        }
+    }
+
     /// How the ratios look: mean before division, share clamped, effective sample size.
     fn health(ratios: &[PairRatio], newest: &[&Transitions], n: usize) -> [f64; 3] {
         let (mut mean, mut clamped, mut effective) = (0.0, 0.0, 0.0);
@@ -241,34 +263,11 @@ impl Qd {
         }
         [mean, clamped, effective].map(|x| x / ratios.len() as f64)
     }
+}
 
-    /// Mean correlation of log ζ with the held-out classifier, over all pairs.
-    fn agreement(
-        &mut self,
-        policies: &GaussianPolicies<'_>,
-        iteration: usize,
-        ratios: &[PairRatio],
-        newest: &[&Transitions],
-    ) -> f64 {
-        self.classifier.update(policies, newest, self.config.seed, iteration);
-        let logits: Vec<_> = newest
-            .iter()
-            .map(|batch| self.classifier.logits(policies, batch))
-            .collect();
-        let mut total = 0.0;
-        for (p, ratio) in ratios.iter().enumerate() {
-            let (a, b) = pair_of(p, self.n);
-            let (mut own, mut judge) = (Vec::new(), Vec::new());
-            for (who, values) in [(b, &ratio.on_b), (a, &ratio.on_a)] {
-                for (t, &log_zeta) in values.iter().enumerate().filter(|(t, _)| Classifier::held_out(*t)) {
-                    own.push(log_zeta.clamp(-LOG_CLAMP as f32, LOG_CLAMP as f32));
-                    judge.push((logits[who][a][t] - logits[who][b][t]).clamp(-LOG_CLAMP as f32, LOG_CLAMP as f32));
-                }
-            }
-            total += correlation(&own, &judge);
-        }
-        total / ratios.len() as f64
-    }
+/// The kernel of policies that have nothing in common.
+fn identity(n: usize) -> Vec<f64> {
+    (0..n * n).map(|at| f64::from(u8::from(at / n == at % n))).collect()
 }
 
 impl Method for Qd {
@@ -279,6 +278,12 @@ impl Method for Qd {
     fn guide(&mut self, ensemble: &Ensemble, rollouts: &[Rollout], iteration: usize) -> Result<Guidance> {
         let n = self.n;
         self.memory.remember(rollouts);
+        let omega = self.config.qd.omega(iteration, self.config.iterations);
+        let steers = self.config.qd.steers(omega);
+        let last = iteration + 1 == self.config.iterations;
+        if !steers && !last && !iteration.is_multiple_of(self.config.ratio.idle) {
+            return Ok(self.rest(rollouts, omega));
+        }
         let data = self.memory.data();
         let features = self.memory.features.clone();
         let policies = GaussianPolicies {
@@ -317,8 +322,11 @@ impl Method for Qd {
                     .collect()
             })
             .collect();
-        let omega = self.config.qd.omega(iteration, self.config.iterations);
-        let (task, streams) = self.weights(&kernel, omega);
+        let (task, streams) = if steers {
+            self.weights(&kernel, omega)
+        } else {
+            self.weights(&identity(n), omega)
+        };
 
         let off_diagonal =
             |values: &[f64]| -> Vec<f64> { (0..n * n).filter(|at| at / n != at % n).map(|at| values[at]).collect() };
@@ -326,7 +334,9 @@ impl Method for Qd {
         let pairs = spread.len() as f64;
         let rows: Vec<f64> = (0..n).map(|i| kernel[i * n..][..n].iter().sum::<f64>() - 1.0).collect();
         let [zeta_mean, zeta_clamped, zeta_effective] = Self::health(&ratios, &newest, n);
-        let agreement = self.agreement(&policies, iteration, &ratios, &newest);
+        self.classifier.update(&policies, &newest, self.config.seed, iteration);
+        let logs: Vec<_> = ratios.iter().map(|ratio| (&ratio.on_b, &ratio.on_a)).collect();
+        let agreement = self.classifier.agreement(&policies, &newest, &logs);
         self.metrics = vec![
             omega,
             spread.iter().sum::<f64>() / pairs,

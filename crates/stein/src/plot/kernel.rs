@@ -19,7 +19,13 @@ pub fn figure(table: &Table, config: &Config) -> Option<(String, Figure)> {
         .map(|at| (at / n, at % n))
         .map(|(i, j)| place(i, j).or_else(|| place(j, i)))
         .collect();
-    let last = table.rows.len().checked_sub(1)?;
+    // Iterations in which the kernel was not measured have empty cells.
+    let known: Vec<&Vec<f64>> = table
+        .rows
+        .iter()
+        .filter(|row| row.iter().all(|k| !k.is_nan()))
+        .collect();
+    let last = known.len().checked_sub(1)?;
     let mut moments = vec![0, last / 3, last * 2 / 3, last];
     moments.dedup();
     let panel = |row: &Vec<f64>| Panel {
@@ -41,7 +47,7 @@ pub fn figure(table: &Table, config: &Config) -> Option<(String, Figure)> {
         columns: "policy j".into(),
         rows: "policy i".into(),
         scale: "kernel k_ij".into(),
-        panels: moments.into_iter().map(|row| panel(&table.rows[row])).collect(),
+        panels: moments.into_iter().map(|row| panel(known[row])).collect(),
     };
     Some(("kernel".into(), Figure::Heatmap(heatmap)))
 }
@@ -74,6 +80,16 @@ mod tests {
         let titles: Vec<&str> = panels.iter().map(|panel| &panel.title[..]).collect();
         assert_eq!(titles, ["iteration 1", "iteration 4", "iteration 7", "iteration 10"]);
         assert_eq!(panels[1].values, [1.0, 0.4, 0.4, 1.0]);
+    }
+
+    #[test]
+    fn iterations_without_a_kernel_are_passed_over() {
+        let rows: [&[f64]; 3] = [&[1.0, 0.5], &[2.0, f64::NAN], &[3.0, 0.25]];
+        let titles: Vec<String> = panels(&["iteration", "k_0_1"], &rows)
+            .into_iter()
+            .map(|p| p.title)
+            .collect();
+        assert_eq!(titles, ["iteration 1", "iteration 3"]);
     }
 
     #[test]

@@ -11,7 +11,8 @@ use rand::seq::SliceRandom;
 
 use super::config::EstimatorConfig;
 use super::dice::encode_all;
-use super::{Policies, Transitions};
+use super::{Policies, Transitions, pair_of};
+use crate::divergence::LOG_CLAMP;
 use crate::error::Result;
 use crate::nn::init::Init;
 use crate::nn::{AdamConfig, Scratch, Shape, Stack, backward, clip_norm, forward};
@@ -108,6 +109,31 @@ impl Classifier {
             }
         }
         logits
+    }
+
+    /// Mean correlation of log ζ_ab with the logits over the held-out half of a's and b's samples, over all ordered pairs;
+    /// `ratios` has log ζ_ab on b's and on a's samples in the order of pair numbers.
+    pub fn agreement<R: AsRef<[f32]>>(
+        &mut self,
+        policies: &dyn Policies,
+        newest: &[&Transitions],
+        ratios: &[(R, R)],
+    ) -> f64 {
+        let logits: Vec<_> = newest.iter().map(|batch| self.logits(policies, batch)).collect();
+        let clamp = |x: f32| x.clamp(-LOG_CLAMP as f32, LOG_CLAMP as f32);
+        let mut total = 0.0;
+        for (p, (on_b, on_a)) in ratios.iter().enumerate() {
+            let (a, b) = pair_of(p, self.n);
+            let (mut own, mut judge) = (Vec::new(), Vec::new());
+            for (who, values) in [(b, on_b.as_ref()), (a, on_a.as_ref())] {
+                for (t, &log_zeta) in values.iter().enumerate().filter(|(t, _)| Self::held_out(*t)) {
+                    own.push(clamp(log_zeta));
+                    judge.push(clamp(logits[who][a][t] - logits[who][b][t]));
+                }
+            }
+            total += correlation(&own, &judge);
+        }
+        total / ratios.len() as f64
     }
 
     /// Adds all state to a checkpoint.

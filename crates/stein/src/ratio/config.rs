@@ -29,11 +29,14 @@ pub struct RatioConfig {
     pub warmup_updates: usize,
     /// How many of a policy's last rollouts are its data.
     pub rollouts: usize,
+    /// While ratios steer nothing (ω = 0 and nothing is shared), they are updated for the metrics in every so many
+    /// iterations only, and in the last.
+    pub idle: usize,
     /// Adam's learning rate of densities (NCE), ν (DualDICE, ValueDICE) and the adversary g (GenDICE); absent: 5e-4, for
-    /// GenDICE 1e-3.
+    /// GenDICE 4e-3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
-    /// Adam's learning rate of g (DualDICE) and ζ (GenDICE); absent: 5e-4 and 1e-4.
+    /// Adam's learning rate of g (DualDICE) and ζ (GenDICE); absent: 4e-3 and 4e-4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zeta_learning_rate: Option<f64>,
     /// Next actions that are averaged inside B^π ν; absent: 1, for ValueDICE 4.
@@ -61,13 +64,14 @@ impl Default for RatioConfig {
             epochs: 1,
             warmup_updates: 0,
             rollouts: 2,
+            idle: 10,
             learning_rate: None,
             zeta_learning_rate: None,
             next_actions: None,
             gradient_penalty: 0.0,
             gradient_clip: 1.0,
             weight_decay: 0.0,
-            gendice_lambda: 10.0,
+            gendice_lambda: 1.0,
             gendice_average: 0.99,
             occupancy: Occupancy::Discounted,
         }
@@ -79,9 +83,9 @@ impl RatioConfig {
     pub fn resolve(&mut self, estimator: &str) -> Result<()> {
         let (rate, zeta_rate, actions) = match estimator {
             "nce" => (5e-4, 5e-4, 1),
-            "dualdice" => (5e-4, 5e-4, 1),
+            "dualdice" => (5e-4, 4e-3, 1),
             "valuedice" => (5e-4, 5e-4, 4),
-            "gendice" => (1e-3, 1e-4, 1),
+            "gendice" => (4e-3, 4e-4, 1),
             _ => return Err(unknown(estimator)),
         };
         self.learning_rate.get_or_insert(rate);

@@ -280,6 +280,7 @@ impl Config {
         whole("ratio.epochs", ratio.epochs, 0, 10_000)?;
         whole("ratio.warmup_updates", ratio.warmup_updates, 0, 10_000_000)?;
         whole("ratio.rollouts", ratio.rollouts, 1, 1000)?;
+        whole("ratio.idle", ratio.idle, 1, 1_000_000_000)?;
         for (key, rate) in [
             ("ratio.learning_rate", ratio.learning_rate),
             ("ratio.zeta_learning_rate", ratio.zeta_learning_rate),

@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn noise_contrastive_estimation_is_within_the_bounds() {
-        for score in verify("linear-gaussian", "nce", &Preset::gaussian("nce", false), 1).unwrap() {
+        for score in verify("linear-gaussian", "nce", &Preset::gaussian("nce"), 1).unwrap() {
             assert_eq!(score.complaint(), None, "{score:?}");
             assert!(score.value.error.abs() < 0.1);
         }

@@ -7,12 +7,9 @@
 //! | ValueDICE | 1000 | 2e-3 | | all, up to 2048 |
 //! | GenDICE, λ = 1, average .99 | 2500 | 1.6e-2 | 4e-4 | all, up to 2048 |
 //! | linear-Gaussian: NCE | 600 | 1e-3 | | 512 |
-//! | DualDICE | 2000 | 1e-3 | 8e-3 | 1024 |
+//! | DualDICE | 4000 | 1e-3 | 8e-3 | 1024 |
 //! | ValueDICE, 4 next actions | 1000 | 1e-3 | | 512 |
-//! | GenDICE, λ = 1, average .999 | 2000 | 4e-3 | 4e-4 | 512 |
-//! | long: NCE | 2000 | 5e-4 | | 512 |
-//! | DualDICE | 16,000 | 5e-4 | 2e-3 | 512 |
-//! | GenDICE, λ = 1, average .999 | 48,000 | 2e-3 | 4e-4 | 512 |
+//! | GenDICE, λ = 1, average .999 | 8000 | 4e-3 | 5e-4 | 1024 |
 //!
 //! All networks are tanh 100-100, all rates go linearly to 0, and there is no gradient penalty. In both saddle-point
 //! problems the inner maximiser has to follow the outer minimiser: with a rate 8 to 40 times as high, ten times fewer
@@ -42,16 +39,13 @@ impl Preset {
         Preset::new(updates, rate, zeta_rate, 2048)
     }
 
-    /// For linear-Gaussian problems: minibatches of samples, sampled actions; `long` for problems with slow modes.
-    pub fn gaussian(estimator: &str, long: bool) -> Preset {
-        let (updates, rate, zeta_rate, minibatch) = match (estimator, long) {
-            ("nce", false) => (600, 1e-3, 1e-3, 512),
-            ("nce", true) => (2000, 5e-4, 5e-4, 512),
-            ("dualdice", false) => (2000, 1e-3, 8e-3, 1024),
-            ("dualdice", true) => (16_000, 5e-4, 2e-3, 512),
-            ("valuedice", _) => (1000, 1e-3, 1e-3, 512),
-            (_, false) => (2000, 4e-3, 4e-4, 512),
-            (_, true) => (48_000, 2e-3, 4e-4, 512),
+    /// For linear-Gaussian problems: minibatches of samples, sampled actions.
+    pub fn gaussian(estimator: &str) -> Preset {
+        let (updates, rate, zeta_rate, minibatch) = match estimator {
+            "nce" => (600, 1e-3, 1e-3, 512),
+            "dualdice" => (4000, 1e-3, 8e-3, 1024),
+            "valuedice" => (1000, 1e-3, 1e-3, 512),
+            _ => (8000, 4e-3, 5e-4, 1024),
         };
         let mut preset = Preset::new(updates, rate, zeta_rate, minibatch);
         preset.ratio.gendice_average = 0.999;
@@ -64,7 +58,6 @@ impl Preset {
                 minibatch,
                 learning_rate: Some(rate),
                 zeta_learning_rate: Some(zeta_rate),
-                gendice_lambda: 1.0,
                 gendice_average: 0.99,
                 ..RatioConfig::default()
             },
