@@ -44,6 +44,15 @@ enum Ended {
     Interrupted,
 }
 
+/// The environments of the program: those of the library, and the robots where the feature `mujoco` is on.
+pub fn registry() -> Registry {
+    #[allow(unused_mut)]
+    let mut registry = Registry::default();
+    #[cfg(feature = "mujoco")]
+    stein_mujoco::register(&mut registry);
+    registry
+}
+
 /// Runs the program with these environments and exits: 0 done, 1 failed, 2 bad input, 130 interrupted (state saved).
 pub fn main_with(registry: Registry) -> ! {
     let arguments = Arguments::parse();
