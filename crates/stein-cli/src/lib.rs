@@ -33,6 +33,8 @@ enum Command {
     Bench(command::bench::Arguments),
     /// Hold the ratio estimators against systems with exact answers.
     Verify(command::verify::Arguments),
+    /// Step a robot from a given state under given actions, to compare it with another simulator.
+    Replay(command::replay::Arguments),
     /// List the environments, or the settings of one.
     Envs(command::envs::Arguments),
 }
@@ -63,6 +65,7 @@ pub fn main_with(registry: Registry) -> ! {
         Command::Reproduce(arguments) => command::reproduce::run(arguments, &registry),
         Command::Bench(arguments) => command::bench::run(arguments, &registry),
         Command::Verify(arguments) => command::verify::run(arguments),
+        Command::Replay(arguments) => command::replay::run(arguments, &registry),
         Command::Envs(arguments) => command::envs::run(arguments, &registry),
     };
     let code = match result {

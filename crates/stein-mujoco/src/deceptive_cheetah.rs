@@ -55,7 +55,7 @@ impl DeceptiveCheetahConfig {
             horizon: self.horizon,
         };
         Rules {
-            threshold: self.threshold,
+            threshold: Some(self.threshold),
             ..cheetah.rules()
         }
     }

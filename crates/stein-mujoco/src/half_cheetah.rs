@@ -51,7 +51,7 @@ impl HalfCheetahConfig {
             forward_reward_weight: self.forward_reward_weight,
             control_cost_weight: self.control_cost_weight,
             healthy_reward: 0.0,
-            threshold: f64::NEG_INFINITY,
+            threshold: None,
             terminate_when_unhealthy: false,
             reset_noise: self.reset_noise,
             horizon: self.horizon,

@@ -63,7 +63,7 @@ impl HopperConfig {
             forward_reward_weight: self.forward_reward_weight,
             control_cost_weight: self.control_cost_weight,
             healthy_reward: self.healthy_reward,
-            threshold: f64::NEG_INFINITY,
+            threshold: None,
             terminate_when_unhealthy: self.terminate_when_unhealthy,
             reset_noise: self.reset_noise,
             horizon: self.horizon,
@@ -86,5 +86,32 @@ impl Task for HopperConfig {
 
     fn measure_ensemble(&self, policies: &[Vec<Episode>]) -> Vec<Measure> {
         measure::of_ensemble(policies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_of_health() {
+        let upright = ([0.0, 1.25, 0.0, 0.0, 0.0, 0.0], [0.0; 6]);
+        let with = |index: usize, value: f64| {
+            let (mut qpos, mut qvel) = upright;
+            *qpos.iter_mut().chain(&mut qvel).nth(index).unwrap() = value;
+            healthy(&qpos, &qvel)
+        };
+        // The bounds themselves are outside; how far it has come never matters.
+        for (index, outside, inside) in [
+            (1, 0.7, 0.7001),
+            (2, 0.2, 0.1999),
+            (2, -0.2, -0.1999),
+            (3, -100.0, -99.0),
+            (6, 100.0, 99.0),
+            (11, f64::NAN, -99.0),
+        ] {
+            assert!(!with(index, outside) && with(index, inside), "{index}");
+        }
+        assert!(with(0, 1e5) && with(1, 1e5));
     }
 }

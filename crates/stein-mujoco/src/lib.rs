@@ -11,6 +11,8 @@ mod hopper;
 mod measure;
 mod runner;
 pub mod simulation;
+#[cfg(test)]
+mod tests;
 mod walker2d;
 
 use stein::env::Registry;

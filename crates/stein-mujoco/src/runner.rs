@@ -63,8 +63,8 @@ pub(crate) struct Rules {
     pub forward_reward_weight: f64,
     pub control_cost_weight: f64,
     pub healthy_reward: f64,
-    /// Where the forward reward begins.
-    pub threshold: f64,
+    /// Where the forward reward begins; none if that is everywhere.
+    pub threshold: Option<f64>,
     pub terminate_when_unhealthy: bool,
     pub reset_noise: f64,
     pub horizon: usize,
@@ -90,11 +90,11 @@ impl Rules {
                 self.control_cost_weight
             )));
         }
-        // Minus infinity is a threshold that is always passed: that of a task without one.
-        if self.threshold.is_nan() || self.threshold > LARGEST {
+        if let Some(threshold) = self.threshold
+            && !(-LARGEST..=LARGEST).contains(&threshold)
+        {
             return Err(Error::input(format!(
-                "env.threshold is {}; choose a distance in metres up to {LARGEST:e}",
-                self.threshold
+                "env.threshold is {threshold}; choose a distance in metres up to {LARGEST:e}"
             )));
         }
         if !(0.0..=1.0).contains(&self.reset_noise) {
@@ -117,7 +117,8 @@ impl Rules {
         if self.reward == RewardSource::None {
             return 0.0;
         }
-        let forward = if x >= self.threshold {
+        let paid = self.threshold.is_none_or(|threshold| x >= threshold);
+        let forward = if paid {
             self.forward_reward_weight * velocity
         } else {
             0.0

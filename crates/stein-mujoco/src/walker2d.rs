@@ -62,7 +62,7 @@ impl Walker2dConfig {
             forward_reward_weight: self.forward_reward_weight,
             control_cost_weight: self.control_cost_weight,
             healthy_reward: self.healthy_reward,
-            threshold: f64::NEG_INFINITY,
+            threshold: None,
             terminate_when_unhealthy: self.terminate_when_unhealthy,
             reset_noise: self.reset_noise,
             horizon: self.horizon,
@@ -85,5 +85,25 @@ impl Task for Walker2dConfig {
 
     fn measure_ensemble(&self, policies: &[Vec<Episode>]) -> Vec<Measure> {
         measure::of_ensemble(policies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_of_health() {
+        let at = |z: f64, pitch: f64| healthy(&[1e5, z, pitch, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], &[1e3; 9]);
+        // The bounds themselves are outside.
+        for (outside, inside) in [
+            ((0.8, 0.0), (0.8001, 0.0)),
+            ((2.0, 0.0), (1.9999, 0.0)),
+            ((1.25, 1.0), (1.25, 0.9999)),
+            ((1.25, -1.0), (1.25, -0.9999)),
+        ] {
+            assert!(!at(outside.0, outside.1) && at(inside.0, inside.1), "{outside:?}");
+        }
+        assert!(!at(f64::NAN, 0.0) && !at(1.25, f64::NAN));
     }
 }
