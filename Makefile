@@ -10,6 +10,8 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 STEIN = $(TARGET)/release/stein
 DEMO = runs/demo
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+# No path of the building machine gets into what is handed on.
+REMAP = --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo --remap-path-prefix=$(CURDIR)=stein
 DIST = dist/stein-$(VERSION)-$(shell uname -m)-linux
 
 .PHONY: demo build test test-long bench mujoco dist clean
@@ -45,7 +47,7 @@ bench: build
 	$(STEIN) bench hopper
 
 dist: mujoco
-	STEIN_PORTABLE=1 $(CARGO) build --profile dist --locked -p stein-cli
+	STEIN_PORTABLE=1 RUSTFLAGS="$(RUSTFLAGS) $(REMAP)" $(CARGO) build --profile dist --locked -p stein-cli
 	rm -rf $(DIST)
 	mkdir -p $(DIST)/licenses/mujoco
 	cp $(TARGET)/dist/stein README.md $(DIST)

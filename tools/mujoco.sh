@@ -14,9 +14,13 @@ fail() {
 if [ -n "${MUJOCO_DIR:-}" ]; then
     [ -e "$MUJOCO_DIR/lib/$library" ] && [ -e "$MUJOCO_DIR/lib/libmujoco.so" ] ||
         fail "MUJOCO_DIR=$MUJOCO_DIR has no lib/libmujoco.so of MuJoCo $version; set it to the unpacked folder mujoco-$version, or unset it to have the library fetched"
+    given=$(cd "$MUJOCO_DIR" && pwd -P)
+    if [ -d vendor/mujoco ] && [ "$given" = "$(cd vendor/mujoco && pwd -P)" ]; then
+        exit 0
+    fi
     rm -rf vendor/mujoco
     mkdir -p vendor
-    ln -s "$(cd "$MUJOCO_DIR" && pwd)" vendor/mujoco
+    ln -s "$given" vendor/mujoco
     exit 0
 fi
 [ ! -e "vendor/mujoco/lib/$library" ] || [ ! -e vendor/mujoco/lib/libmujoco.so ] || exit 0

@@ -1,4 +1,4 @@
-//! Whole episodes of the robots through `stein replay`, against Gymnasium itself. It needs Python and, the first time,
+//! The robots against Gymnasium itself: compiled models, and whole episodes through `stein replay`. It needs Python and, the first time,
 //! network; where it has not, it says so and passes. `make test-long` runs it.
 #![cfg(feature = "mujoco")]
 
@@ -52,17 +52,18 @@ fn flat(value: &Value) -> Vec<f64> {
 
 #[test]
 #[ignore = "installs Gymnasium; make test-long runs it"]
-fn whole_episodes_agree_with_gymnasium() {
+fn models_and_whole_episodes_agree_with_gymnasium() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let python = match python(target) {
         Ok(python) => python,
         Err(reason) => return println!("skipped, since Gymnasium cannot be installed: {reason}"),
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stein-mujoco/tests/record.py");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stein-mujoco/tests");
+    attempt(Command::new(&python).arg(scripts.join("compare_models.py"))).unwrap();
     let recorded = target.join("gymnasium");
     let mut record = Command::new(python);
     record
-        .arg(script)
+        .arg(scripts.join("record.py"))
         .args(["--steps=1000", "--episodes=6", "--out"])
         .arg(&recorded);
     attempt(&mut record).unwrap();

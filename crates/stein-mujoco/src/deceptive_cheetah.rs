@@ -9,6 +9,7 @@
 use serde::{Deserialize, Serialize};
 use stein::Result;
 use stein::env::{Env, Episode, Measure, Task};
+use stein::plot::Figure;
 
 use crate::half_cheetah::HalfCheetahConfig;
 use crate::measure;
@@ -76,5 +77,9 @@ impl Task for DeceptiveCheetahConfig {
 
     fn measure_ensemble(&self, policies: &[Vec<Episode>]) -> Vec<Measure> {
         measure::of_ensemble(policies)
+    }
+
+    fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+        measure::figures(policies)
     }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use stein::Result;
 use stein::env::{Env, Episode, Measure, Task};
+use stein::plot::Figure;
 
 use crate::measure;
 use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
@@ -74,5 +75,9 @@ impl Task for HalfCheetahConfig {
 
     fn measure_ensemble(&self, policies: &[Vec<Episode>]) -> Vec<Measure> {
         measure::of_ensemble(policies)
+    }
+
+    fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+        measure::figures(policies)
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stein::Result;
 use stein::env::{Env, Episode, Measure, Task};
+use stein::plot::Figure;
 
 use crate::measure;
 use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
@@ -86,6 +87,10 @@ impl Task for HopperConfig {
 
     fn measure_ensemble(&self, policies: &[Vec<Episode>]) -> Vec<Measure> {
         measure::of_ensemble(policies)
+    }
+
+    fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+        measure::figures(policies)
     }
 }
 

@@ -5,12 +5,16 @@
 //! ```
 
 use stein::env::{Episode, Measure};
+use stein::plot::{Curve, CurveStyle, Figure, Lines};
 
 use crate::runner::SIGNALS;
 
 const X: usize = 0;
 const VELOCITY: usize = 3;
 const UNSTABLE: usize = 4;
+
+/// Bars of the histogram.
+const BARS: usize = 60;
 
 fn signal(episode: &Episode, index: usize) -> impl Iterator<Item = f64> + '_ {
     episode.signal(index, SIGNALS.len())
@@ -63,4 +67,48 @@ pub fn of_ensemble(policies: &[Vec<Episode>]) -> Vec<Measure> {
         ("velocity_mean", mean),
         ("unstable", unstable(episodes())),
     ]
+}
+
+/// The histogram of velocities of each policy, as the paper draws it of its reward-free ensembles; nothing without velocities.
+pub fn figures(policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+    let pooled: Vec<Vec<f64>> = policies
+        .iter()
+        .map(|episodes| episodes.iter().flat_map(velocities).collect())
+        .collect();
+    let all = || pooled.iter().flatten().copied();
+    let (low, high) = (
+        all().fold(f64::INFINITY, f64::min),
+        all().fold(f64::NEG_INFINITY, f64::max),
+    );
+    if all().next().is_none() {
+        return Vec::new();
+    }
+    // Where all velocities are equal the bars still need a width.
+    let width = ((high - low) / BARS as f64).max(1e-3);
+    let outline = |velocities: &[f64]| {
+        let mut counts = [0usize; BARS];
+        for velocity in velocities {
+            counts[(((velocity - low) / width) as usize).min(BARS - 1)] += 1;
+        }
+        let bar = |(index, &count): (usize, &usize)| {
+            let (left, share) = (
+                low + index as f64 * width,
+                count as f64 / velocities.len().max(1) as f64,
+            );
+            [[left, share], [left + width, share]]
+        };
+        counts.iter().enumerate().flat_map(bar).collect()
+    };
+    let curve = |(policy, velocities): (usize, &Vec<f64>)| Curve {
+        name: Some(format!("policy {policy}")),
+        style: CurveStyle::Policy(policy),
+        points: outline(velocities),
+    };
+    let lines = Lines {
+        title: "Velocities of the policies".into(),
+        x: "velocity (m/s)".into(),
+        y: "share of the steps".into(),
+        curves: pooled.iter().enumerate().map(curve).collect(),
+    };
+    vec![("velocities".into(), Figure::Lines(lines))]
 }

@@ -47,6 +47,9 @@ pub(crate) enum VelocityNoise {
     Normal,
 }
 
+/// Whether a state (qpos, qvel) is one that the robot should be in.
+pub(crate) type Healthy = fn(&[f64], &[f64]) -> bool;
+
 /// All that makes one runner different from another.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
@@ -56,8 +59,8 @@ pub(crate) struct Rules {
     pub frames: usize,
     /// Largest velocity that is observed.
     pub velocity_clip: f64,
-    /// Whether a state (qpos, qvel) is one the robot should be in; none if every state is.
-    pub healthy: Option<fn(&[f64], &[f64]) -> bool>,
+    /// Which states are healthy; none if all are.
+    pub healthy: Option<Healthy>,
     pub velocity_noise: VelocityNoise,
     pub reward: RewardSource,
     pub forward_reward_weight: f64,

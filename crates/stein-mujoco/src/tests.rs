@@ -2,6 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use stein::env::{Env, Episode, Registry, Step, Task};
+use stein::plot::Figure;
 use stein::rng::Stream;
 
 use crate::*;
@@ -389,6 +390,30 @@ fn measures_are_those_of_the_velocities_of_all_steps() {
         ensemble,
         [("velocity_variance", 3.25), ("velocity_mean", 3.0), ("unstable", 2.0)]
     );
+}
+
+#[test]
+fn the_histogram_counts_every_step_once() {
+    let task = HopperConfig::default();
+    let policies = [
+        vec![moving(&[1.0, 1.0, 3.0], false), moving(&[-2.0], false)],
+        vec![moving(&[4.0; 5], true)],
+    ];
+    let figures = task.figures(&policies);
+    let [(name, Figure::Lines(lines))] = &figures[..] else {
+        panic!("{figures:?}")
+    };
+    assert_eq!((name.as_str(), lines.curves.len()), ("velocities", 2));
+    for curve in &lines.curves {
+        // Two points a bar: its ends, at the height of its share.
+        let shares: f64 = curve.points.iter().step_by(2).map(|point| point[1]).sum();
+        assert!((shares - 1.0).abs() < 1e-12);
+        assert_eq!(curve.points[0][0], -2.0);
+    }
+    assert_eq!(lines.curves[0].points[0][1], 0.25);
+    assert_eq!(lines.curves[1].points.last().unwrap()[1], 1.0);
+    assert!(task.figures(&[vec![]]).is_empty());
+    assert_eq!(task.figures(&[vec![moving(&[0.0], false)]]).len(), 1);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stein::Result;
 use stein::env::{Env, Episode, Measure, Task};
+use stein::plot::Figure;
 
 use crate::measure;
 use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
@@ -85,6 +86,10 @@ impl Task for Walker2dConfig {
 
     fn measure_ensemble(&self, policies: &[Vec<Episode>]) -> Vec<Measure> {
         measure::of_ensemble(policies)
+    }
+
+    fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+        measure::figures(policies)
     }
 }
 
