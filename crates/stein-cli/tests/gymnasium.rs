@@ -16,9 +16,12 @@ const PACKAGES: [&str; 2] = ["gymnasium[mujoco]==1.4.0", "mujoco==3.17.0"];
 /// Both sides run on this machine with the same library, so they should agree to the last bit.
 const TOLERANCE: f64 = 1e-9;
 
-/// Runs a command; why it failed, if it did.
+/// Runs a command in the target folder, since MuJoCo leaves a log where Python uses it; why it failed, if it did.
 fn attempt(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    let output = command
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last = stderr.lines().last().unwrap_or_default();
     match output.status.success() {
