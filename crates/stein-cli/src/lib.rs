@@ -33,6 +33,8 @@ enum Command {
     Bench(command::bench::Arguments),
     /// Hold the ratio estimators against systems with exact answers.
     Verify(command::verify::Arguments),
+    /// Step a robot from a given state under given actions, to compare it with another simulator.
+    Replay(command::replay::Arguments),
     /// List the environments, or the settings of one.
     Envs(command::envs::Arguments),
 }
@@ -42,6 +44,15 @@ enum Command {
 enum Ended {
     Done,
     Interrupted,
+}
+
+/// The environments of the program: those of the library, and the robots where the feature `mujoco` is on.
+pub fn registry() -> Registry {
+    #[allow(unused_mut)]
+    let mut registry = Registry::default();
+    #[cfg(feature = "mujoco")]
+    stein_mujoco::register(&mut registry);
+    registry
 }
 
 /// Runs the program with these environments and exits: 0 done, 1 failed, 2 bad input, 130 interrupted (state saved).
@@ -54,6 +65,7 @@ pub fn main_with(registry: Registry) -> ! {
         Command::Reproduce(arguments) => command::reproduce::run(arguments, &registry),
         Command::Bench(arguments) => command::bench::run(arguments, &registry),
         Command::Verify(arguments) => command::verify::run(arguments),
+        Command::Replay(arguments) => command::replay::run(arguments, &registry),
         Command::Envs(arguments) => command::envs::run(arguments, &registry),
     };
     let code = match result {

@@ -1,5 +1,5 @@
 //! The program `stein`.
 
 fn main() {
-    stein_cli::main_with(stein::env::Registry::default());
+    stein_cli::main_with(stein_cli::registry());
 }

@@ -64,6 +64,42 @@ fn every_setting_is_in_the_table_with_its_default() {
     }
 }
 
+#[cfg(feature = "mujoco")]
+#[test]
+fn every_setting_of_a_robot_is_in_its_table_with_its_default() {
+    let page = read("docs/robots.md");
+    let cells = |row: &str| -> Vec<String> {
+        row.split('|')
+            .map(|cell| cell.trim().trim_matches('`').into())
+            .collect()
+    };
+    let rows: Vec<Vec<String>> = page.lines().filter(|line| line.starts_with("| ")).map(cells).collect();
+    let head = rows.iter().find(|row| row[1] == "key").unwrap();
+    let registry = stein_cli::registry();
+    for (robot, _) in registry.list().filter(|(name, _)| *name != "maze") {
+        let column = head.iter().position(|cell| cell == robot);
+        let column = column.unwrap_or_else(|| panic!("docs/robots.md has no column of settings for {robot}"));
+        let (_, settings) = registry.build(robot, toml::Table::new()).unwrap();
+        for (key, default) in keys("", &settings) {
+            let row = rows.iter().find(|row| row[1] == key);
+            let row = row.unwrap_or_else(|| panic!("docs/robots.md has no row for {key} of {robot}"));
+            assert_eq!(
+                row[column], default,
+                "docs/robots.md shows another default of {key} of {robot}"
+            );
+        }
+        let shown = rows
+            .iter()
+            .filter(|row| row.len() == head.len() && row[column] != "-")
+            .count();
+        assert_eq!(
+            shown - 1,
+            settings.len(),
+            "docs/robots.md shows settings that {robot} has not"
+        );
+    }
+}
+
 #[test]
 fn every_metric_is_in_the_glossary() {
     let config = Config {

@@ -21,8 +21,9 @@ pub struct Arguments {
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let Some(name) = arguments.name else {
+        let width = registry.list().map(|(name, _)| name.len()).max().unwrap_or(0).max(14);
         for (name, about) in registry.list() {
-            print(&format!("{name:<14} {about}\n"));
+            print(&format!("{name:<width$} {about}\n"));
         }
         return Ok(Ended::Done);
     };

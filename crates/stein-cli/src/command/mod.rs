@@ -4,6 +4,7 @@ pub mod bench;
 pub mod envs;
 pub mod eval;
 pub mod plot;
+pub mod replay;
 pub mod reproduce;
 pub mod train;
 pub mod verify;

@@ -63,6 +63,20 @@ pub trait Env: Send {
 
     /// Writes the named signals of the present state (for metrics and plots, never seen by a policy).
     fn signals(&self, signals: &mut [f64]);
+
+    /// This world as one whose state can be set, if it is such a one; `stein replay` needs it.
+    fn settable(&mut self) -> Option<&mut dyn SetState> {
+        None
+    }
+}
+
+/// A world whose whole state is positions and velocities, which can be set.
+pub trait SetState: Env {
+    /// Number of positions and number of velocities.
+    fn state_sizes(&self) -> (usize, usize);
+
+    /// Starts an episode in this state and writes its first observation.
+    fn set_state(&mut self, positions: &[f64], velocities: &[f64], observation: &mut [f64]);
 }
 
 /// One recorded episode of one policy.

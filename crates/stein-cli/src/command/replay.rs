@@ -1,0 +1,179 @@
+//! `stein replay`: an environment from a given state under given actions, to be held against another simulator.
+//!
+//! ```text
+//! in   { "qpos": [nq], "qvel": [nv], "actions": [T][nu] }
+//! out  { "observations": [T+1][obs], "rewards": [T], "terminated": [T] }
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
+use stein::env::{Env, Registry};
+use stein::{Error, Result};
+
+use crate::options::TrainOptions;
+use crate::{Ended, print};
+
+/// Arguments of `stein replay`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The environment (see `stein envs`)
+    env: String,
+    /// A JSON file with the first state and the actions: qpos, qvel, actions (docs/robots.md describes it)
+    #[arg(long, value_name = "FILE")]
+    input: PathBuf,
+    /// A TOML file of settings, of which those under [env] matter
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// One setting of the environment, as in env.healthy_reward=0 (may be repeated)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print one JSON object: observations, rewards, terminated
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is replayed.
+#[derive(Deserialize)]
+struct Script {
+    qpos: Vec<f64>,
+    qvel: Vec<f64>,
+    actions: Vec<Vec<f64>>,
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Record {
+    observations: Vec<Vec<f64>>,
+    rewards: Vec<f64>,
+    terminated: Vec<bool>,
+}
+
+/// The keys of a file and their shapes.
+const SHAPES: &str = "qpos [nq], qvel [nv] and actions [T][nu]";
+
+pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
+    let options = TrainOptions {
+        env: Some(arguments.env.clone()),
+        config: arguments.config,
+        set: arguments.set,
+        ..TrainOptions::default()
+    };
+    let settings = options.resolve(registry)?;
+    let mut env = settings.task.make()?;
+    if env.settable().is_none() {
+        return Err(Error::input(format!(
+            "{0} cannot be replayed, since its state cannot be set; choose one of the robots that `stein envs` lists",
+            arguments.env
+        )));
+    }
+    let script = read(&arguments.input)?;
+    check(&script, env.as_mut()).map_err(|complaint| wrong(&arguments.input, &complaint))?;
+    let record = replay(&script, env.as_mut());
+    if arguments.json {
+        let text = serde_json::to_string(&record);
+        let text = text.map_err(|error| Error::failed(format!("the replay cannot be written as JSON: {error}")))?;
+        print(&format!("{text}\n"));
+    } else {
+        print(&table(&record));
+    }
+    Ok(Ended::Done)
+}
+
+fn wrong(path: &Path, complaint: &str) -> Error {
+    Error::input(format!("{}: {complaint}", path.display()))
+}
+
+fn read(path: &Path) -> Result<Script> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        wrong(
+            path,
+            &format!("this file cannot be read: {error}; give --input a JSON file of {SHAPES}"),
+        )
+    })?;
+    let reader = &mut serde_json::Deserializer::from_str(&text);
+    let not_json =
+        |words: &dyn std::fmt::Display| wrong(path, &format!("this is not JSON: {words}; mend the text at that place"));
+    let script = serde_path_to_error::deserialize(&mut *reader).map_err(|error| {
+        let (place, words) = (error.path().to_string(), error.inner());
+        match words.classify() {
+            Category::Data if place != "." => wrong(
+                path,
+                &format!("{place} is wrong: {words}; write numbers in the shape {SHAPES}"),
+            ),
+            Category::Data => wrong(path, &format!("{words}; write an object of {SHAPES}")),
+            _ => not_json(words),
+        }
+    })?;
+    reader.end().map_err(|error| not_json(&error))?;
+    Ok(script)
+}
+
+/// Refuses a script that does not fit the environment.
+fn check(script: &Script, env: &mut dyn Env) -> std::result::Result<(), String> {
+    let (nq, nv) = env.settable().map_or((0, 0), |env| env.state_sizes());
+    let spec = env.spec();
+    let rows = script.actions.iter().enumerate();
+    let actions = rows.map(|(t, action)| (format!("actions[{t}]"), action, spec.action()));
+    let state = [("qpos".into(), &script.qpos, nq), ("qvel".into(), &script.qvel, nv)];
+    for (name, values, length) in state.into_iter().chain(actions) {
+        if values.len() != length {
+            return Err(format!(
+                "{name} has {} numbers; write {length}, as the environment has",
+                values.len()
+            ));
+        }
+        if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+            return Err(format!("{name}[{index}] is not finite; write a finite number"));
+        }
+    }
+    for (t, action) in script.actions.iter().enumerate() {
+        for (index, &value) in action.iter().enumerate() {
+            let (low, high) = (spec.action_low[index], spec.action_high[index]);
+            if !(low..=high).contains(&value) {
+                return Err(format!(
+                    "actions[{t}][{index}] is {value}, out of range; choose one from {low} to {high}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Steps through the script, on beyond terminations and the horizon.
+fn replay(script: &Script, env: &mut dyn Env) -> Record {
+    let mut observation = vec![0.0; env.spec().observation];
+    if let Some(env) = env.settable() {
+        env.set_state(&script.qpos, &script.qvel, &mut observation);
+    }
+    let mut record = Record {
+        observations: vec![observation.clone()],
+        rewards: Vec::new(),
+        terminated: Vec::new(),
+    };
+    for action in &script.actions {
+        let step = env.step(action, &mut observation);
+        record.observations.push(observation.clone());
+        record.rewards.push(step.reward);
+        record.terminated.push(step.terminated);
+    }
+    record
+}
+
+/// The record in short.
+fn table(record: &Record) -> String {
+    let first = record.terminated.iter().position(|&terminated| terminated);
+    let last: Vec<String> = record.observations[record.rewards.len()]
+        .iter()
+        .map(|value| format!("{value:.4}"))
+        .collect();
+    format!(
+        "steps              {}\nsum of rewards     {:.6}\nfirst termination  {}\nlast observation   {}\n",
+        record.rewards.len(),
+        record.rewards.iter().sum::<f64>(),
+        first.map_or("none".into(), |step| format!("in step {}", step + 1)),
+        last.join(" ")
+    )
+}

@@ -1,0 +1,83 @@
+//! HalfCheetah: a trunk with a hind and a fore leg that should run forwards; it cannot fall. Numbers of Gymnasium's
+//! HalfCheetah-v5.
+
+use serde::{Deserialize, Serialize};
+use stein::Result;
+use stein::env::{Env, Episode, Measure, Task};
+use stein::plot::Figure;
+
+use crate::measure;
+use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
+
+/// What `stein envs` says of it.
+pub(crate) const ABOUT: &str = "two legs and a long trunk that run (MuJoCo, Gymnasium's HalfCheetah-v5)";
+
+/// Settings of HalfCheetah.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HalfCheetahConfig {
+    /// `"task"`, or `"none"` for a reward of 0.
+    pub reward: RewardSource,
+    /// Reward per m/s forwards.
+    pub forward_reward_weight: f64,
+    /// Cost of the squared norm of an action.
+    pub control_cost_weight: f64,
+    /// Positions of the first state are off by at most this much, uniformly; velocities have this standard deviation.
+    pub reset_noise: f64,
+    /// Steps after which an episode is cut off.
+    pub horizon: usize,
+}
+
+impl Default for HalfCheetahConfig {
+    fn default() -> Self {
+        HalfCheetahConfig {
+            reward: RewardSource::Task,
+            forward_reward_weight: 1.0,
+            control_cost_weight: 0.1,
+            reset_noise: 0.1,
+            horizon: 1000,
+        }
+    }
+}
+
+impl HalfCheetahConfig {
+    pub(crate) fn rules(&self) -> Rules {
+        Rules {
+            model: include_str!("../models/half_cheetah.xml"),
+            frames: 5,
+            velocity_clip: f64::INFINITY,
+            healthy: None,
+            velocity_noise: VelocityNoise::Normal,
+            reward: self.reward,
+            forward_reward_weight: self.forward_reward_weight,
+            control_cost_weight: self.control_cost_weight,
+            healthy_reward: 0.0,
+            threshold: None,
+            terminate_when_unhealthy: false,
+            reset_noise: self.reset_noise,
+            horizon: self.horizon,
+        }
+    }
+}
+
+impl Task for HalfCheetahConfig {
+    fn validate(&self) -> Result<()> {
+        self.rules().validate()
+    }
+
+    fn make(&self) -> Result<Box<dyn Env>> {
+        Ok(Box::new(Runner::new(self.rules())?))
+    }
+
+    fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
+        measure::of_policy(episodes)
+    }
+
+    fn measure_ensemble(&self, policies: &[Vec<Episode>]) -> Vec<Measure> {
+        measure::of_ensemble(policies)
+    }
+
+    fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+        measure::figures(policies)
+    }
+}

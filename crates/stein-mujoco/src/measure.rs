@@ -1,0 +1,114 @@
+//! What is measured of episodes of runners.
+//!
+//! ```text
+//! velocity_variance = Var of the velocities of all steps of all episodes of all policies       (Table 2 of the paper)
+//! ```
+
+use stein::env::{Episode, Measure};
+use stein::plot::{Curve, CurveStyle, Figure, Lines};
+
+use crate::runner::SIGNALS;
+
+const X: usize = 0;
+const VELOCITY: usize = 3;
+const UNSTABLE: usize = 4;
+
+/// Bars of the histogram.
+const BARS: usize = 60;
+
+fn signal(episode: &Episode, index: usize) -> impl Iterator<Item = f64> + '_ {
+    episode.signal(index, SIGNALS.len())
+}
+
+/// The velocities of an episode's steps. The first state has none: nothing has moved yet.
+pub fn velocities(episode: &Episode) -> impl Iterator<Item = f64> + '_ {
+    signal(episode, VELOCITY).skip(1)
+}
+
+/// Mean and variance; NaN of nothing.
+fn moments(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+    (mean, variance)
+}
+
+/// Episodes in which the simulation blew up.
+fn unstable<'a>(episodes: impl Iterator<Item = &'a Episode>) -> f64 {
+    let blown = |episode: &&Episode| signal(episode, UNSTABLE).any(|unstable| unstable > 0.0);
+    episodes.filter(blown).count() as f64
+}
+
+/// Of one policy: how fast it is, how far it gets, how long it lasts.
+pub fn of_policy(episodes: &[Episode]) -> Vec<Measure> {
+    let pooled: Vec<f64> = episodes.iter().flat_map(velocities).collect();
+    let (mean, variance) = moments(&pooled);
+    let ends: Vec<f64> = episodes
+        .iter()
+        .filter_map(|episode| signal(episode, X).last())
+        .collect();
+    let lengths: Vec<f64> = episodes.iter().map(|episode| episode.rewards.len() as f64).collect();
+    vec![
+        ("velocity_mean", mean),
+        ("velocity_std", variance.sqrt()),
+        ("final_x", moments(&ends).0),
+        ("episode_length", moments(&lengths).0),
+        ("unstable", unstable(episodes.iter())),
+    ]
+}
+
+/// Of the ensemble: how differently its policies move.
+pub fn of_ensemble(policies: &[Vec<Episode>]) -> Vec<Measure> {
+    let episodes = || policies.iter().flatten();
+    let pooled: Vec<f64> = episodes().flat_map(velocities).collect();
+    let (mean, variance) = moments(&pooled);
+    vec![
+        ("velocity_variance", variance),
+        ("velocity_mean", mean),
+        ("unstable", unstable(episodes())),
+    ]
+}
+
+/// The histogram of velocities of each policy, as the paper draws it of its reward-free ensembles; nothing without velocities.
+pub fn figures(policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+    let pooled: Vec<Vec<f64>> = policies
+        .iter()
+        .map(|episodes| episodes.iter().flat_map(velocities).collect())
+        .collect();
+    let all = || pooled.iter().flatten().copied();
+    let (low, high) = (
+        all().fold(f64::INFINITY, f64::min),
+        all().fold(f64::NEG_INFINITY, f64::max),
+    );
+    if all().next().is_none() {
+        return Vec::new();
+    }
+    // Where all velocities are equal the bars still need a width.
+    let width = ((high - low) / BARS as f64).max(1e-3);
+    let outline = |velocities: &[f64]| {
+        let mut counts = [0usize; BARS];
+        for velocity in velocities {
+            counts[(((velocity - low) / width) as usize).min(BARS - 1)] += 1;
+        }
+        let bar = |(index, &count): (usize, &usize)| {
+            let (left, share) = (
+                low + index as f64 * width,
+                count as f64 / velocities.len().max(1) as f64,
+            );
+            [[left, share], [left + width, share]]
+        };
+        counts.iter().enumerate().flat_map(bar).collect()
+    };
+    let curve = |(policy, velocities): (usize, &Vec<f64>)| Curve {
+        name: Some(format!("policy {policy}")),
+        style: CurveStyle::Policy(policy),
+        points: outline(velocities),
+    };
+    let lines = Lines {
+        title: "Velocities of the policies".into(),
+        x: "velocity (m/s)".into(),
+        y: "share of the steps".into(),
+        curves: pooled.iter().enumerate().map(curve).collect(),
+    };
+    vec![("velocities".into(), Figure::Lines(lines))]
+}

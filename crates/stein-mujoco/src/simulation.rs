@@ -1,0 +1,190 @@
+//! MuJoCo made safe for training: a model with its state, whose steps are a function of that state and the control.
+//!
+//! A simulation can blow up. MuJoCo then prints a warning, writes it to a file in the working folder and puts the model
+//! back to its first pose in the middle of a step. Here nothing is printed or written; [`Simulation::step`] says that it
+//! happened, and the state is a sane one again.
+
+use std::sync::Once;
+
+use mujoco_rs::prelude::{MjData, MjLogMessage, MjModel, MjtLogLevel, set_log_handler};
+use stein::{Error, Result};
+
+/// The version of MuJoCo that this crate is made for.
+pub const VERSION: &str = "3.17.0";
+
+/// Fastest velocity of a sane state, in m/s or rad/s. MuJoCo itself gives up at 1e10 only.
+const FASTEST: f64 = 1e4;
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As the physics has it.
+    Stable,
+    /// The numbers blew up; the model is in its first pose again.
+    Unstable,
+}
+
+/// A model and its state.
+pub struct Simulation {
+    data: MjData<Box<MjModel>>,
+}
+
+impl Simulation {
+    /// Compiles a model in MuJoCo's XML.
+    pub fn new(xml: &str) -> Result<Self> {
+        let found = mujoco_rs::mujoco_version();
+        if found != VERSION {
+            return Err(Error::failed(format!(
+                "the library libmujoco that was found is of version {found}, but {VERSION} is needed; put \
+                 libmujoco.so.{VERSION} beside the program"
+            )));
+        }
+        silence();
+        let broken = |error: &dyn std::fmt::Display| Error::failed(format!("the model cannot be compiled: {error}"));
+        let model = MjModel::from_xml_string(xml).map_err(|error| broken(&error))?;
+        let data = MjData::try_new(Box::new(model)).map_err(|error| broken(&error))?;
+        Ok(Simulation { data })
+    }
+
+    /// Sets the state, forgetting everything else: time, contacts, the solver's warm start.
+    pub fn set_state(&mut self, positions: &[f64], velocities: &[f64]) {
+        self.data.reset();
+        self.data.qpos_mut().copy_from_slice(positions);
+        self.data.qvel_mut().copy_from_slice(velocities);
+        self.data.forward();
+    }
+
+    /// Takes `frames` steps of the integrator under a constant control.
+    pub fn step(&mut self, control: &[f64], frames: usize) -> Outcome {
+        self.data.ctrl_mut().copy_from_slice(control);
+        for _ in 0..frames {
+            self.data.step();
+        }
+        if self.is_sane() {
+            return Outcome::Stable;
+        }
+        self.data.reset();
+        self.data.forward();
+        Outcome::Unstable
+    }
+
+    /// Whether MuJoCo has complained of nothing since the state was set, and the state is one of a real machine.
+    fn is_sane(&self) -> bool {
+        let quiet = self.data.warning().iter().all(|warning| warning.number == 0);
+        let finite = self.positions().iter().all(|position| position.is_finite());
+        // Written so that a NaN is not sane.
+        quiet && finite && self.velocities().iter().all(|velocity| velocity.abs() < FASTEST)
+    }
+
+    /// The positions: MuJoCo's qpos.
+    pub fn positions(&self) -> &[f64] {
+        self.data.qpos()
+    }
+
+    /// The velocities: MuJoCo's qvel.
+    pub fn velocities(&self) -> &[f64] {
+        self.data.qvel()
+    }
+
+    /// Time of one step of the integrator, in seconds.
+    pub fn timestep(&self) -> f64 {
+        self.data.model_opt().timestep
+    }
+
+    /// The compiled model.
+    pub fn model(&self) -> &MjModel {
+        self.data.model()
+    }
+
+    /// All that MuJoCo knows of the present state.
+    pub fn data(&self) -> &MjData<Box<MjModel>> {
+        &self.data
+    }
+
+    /// The same, to be changed. Leave the warning counters alone: they tell whether the simulation is sane.
+    pub fn data_mut(&mut self) -> &mut MjData<Box<MjModel>> {
+        &mut self.data
+    }
+}
+
+/// Keeps MuJoCo from printing and from writing files.
+fn silence() {
+    static SILENCED: Once = Once::new();
+    // SAFETY: no thread uses MuJoCo before or meanwhile, since every use goes through `Simulation::new`, which waits
+    // here for the first caller.
+    SILENCED.call_once(|| unsafe { set_log_handler(log) });
+}
+
+/// Warnings are counted in the state of their simulation, which is where they are looked for. After an error MuJoCo
+/// ends the process (it is out of memory, say), so the last word must be said here.
+fn log(message: &MjLogMessage) {
+    if message.level() == MjtLogLevel::mjLOG_ERROR {
+        eprintln!("error: MuJoCo cannot go on: {}", message.subject());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PENDULUM: &str = "<mujoco><worldbody><body><joint axis='0 1 0'/><geom size='.1' pos='0 0 -1'/></body>\
+                            </worldbody><actuator><motor joint='hinge' gear='1'/></actuator></mujoco>";
+
+    fn pendulum() -> Simulation {
+        Simulation::new(&PENDULUM.replace("<joint ", "<joint name='hinge' ")).unwrap()
+    }
+
+    #[test]
+    fn a_broken_model_is_refused_with_its_reason() {
+        let error = Simulation::new("<mujoco><worldbody><body/></nowhere>").err().unwrap();
+        assert!(
+            error.to_string().starts_with("the model cannot be compiled: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn nothing_of_an_earlier_episode_is_left() {
+        let (mut fresh, mut used) = (pendulum(), pendulum());
+        used.set_state(&[1.0], &[3.0]);
+        for _ in 0..100 {
+            used.step(&[0.7], 3);
+        }
+        for simulation in [&mut fresh, &mut used] {
+            simulation.set_state(&[0.2], &[-1.0]);
+            for _ in 0..100 {
+                assert_eq!(simulation.step(&[-0.1], 2), Outcome::Stable);
+            }
+        }
+        assert_eq!(fresh.positions(), used.positions());
+        assert_eq!(fresh.velocities(), used.velocities());
+        assert_eq!(fresh.data().time(), used.data().time());
+    }
+
+    #[test]
+    fn a_blown_up_state_is_told_and_mended_without_a_trace() {
+        let mut simulation = pendulum();
+        for (position, velocity, control) in [
+            (0.0, 1e12, 0.0),
+            (0.0, 2e4, 0.0),
+            (f64::NAN, 0.0, 0.0),
+            (0.0, f64::INFINITY, 0.0),
+            (0.0, 0.0, f64::NAN),
+            (0.0, 0.0, 1e13),
+        ] {
+            simulation.set_state(&[position], &[velocity]);
+            assert_eq!(
+                simulation.step(&[control], 2),
+                Outcome::Unstable,
+                "{position} {velocity} {control}"
+            );
+            assert_eq!(
+                (simulation.positions(), simulation.velocities()),
+                (&[0.0][..], &[0.0][..])
+            );
+            // It goes on from there as if nothing had happened.
+            assert_eq!(simulation.step(&[0.5], 2), Outcome::Stable);
+        }
+        assert!(!std::path::Path::new("MUJOCO_LOG.TXT").exists());
+    }
+}
