@@ -237,6 +237,10 @@ impl Env for Runner {
         signals[4] = f64::from(u8::from(self.unstable));
     }
 
+    fn unstable(&self) -> bool {
+        self.unstable
+    }
+
     fn settable(&mut self) -> Option<&mut dyn SetState> {
         Some(self)
     }

@@ -64,6 +64,11 @@ pub trait Env: Send {
     /// Writes the named signals of the present state (for metrics and plots, never seen by a policy).
     fn signals(&self, signals: &mut [f64]);
 
+    /// Whether the last step terminated the episode because the simulation broke down; training counts such episodes.
+    fn unstable(&self) -> bool {
+        false
+    }
+
     /// This world as one whose state can be set, if it is such a one; `stein replay` needs it.
     fn settable(&mut self) -> Option<&mut dyn SetState> {
         None

@@ -201,7 +201,7 @@ fn gentle(points: &[Point]) -> Vec<Vec<Point>> {
     for (index, &point) in rest.iter().enumerate() {
         let from = piece[piece.len() - 1];
         let step = [point[0] - from[0], point[1] - from[1]];
-        let length = step[0].hypot(step[1]);
+        let length = (step[0] * step[0] + step[1] * step[1]).sqrt();
         if length == 0.0 || (length < CLOSE && index + 1 < rest.len()) {
             continue;
         }
@@ -231,7 +231,7 @@ fn dashes(points: &[Point], pattern: [f64; 2]) -> Vec<Vec<Point>> {
     let mut left = pattern[part];
     for pair in points.windows(2) {
         let [from, to] = [pair[0], pair[1]];
-        let length = (to[0] - from[0]).hypot(to[1] - from[1]);
+        let length = ((to[0] - from[0]).powi(2) + (to[1] - from[1]).powi(2)).sqrt();
         let mut done = 0.0;
         while length - done > left {
             done += left;

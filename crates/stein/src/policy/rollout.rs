@@ -41,6 +41,8 @@ pub struct Rollout {
     pub next_is_new_episode: bool,
     /// Return and length of the episodes that ended in this rollout.
     pub episodes: Vec<(f64, usize)>,
+    /// How many of them ended because the simulation broke down.
+    pub unstable: usize,
 }
 
 impl Rollout {
@@ -67,6 +69,7 @@ impl Rollout {
         self.time.clear();
         self.initial.clear();
         self.episodes.clear();
+        self.unstable = 0;
     }
 }
 
@@ -169,6 +172,7 @@ impl Worker {
             rollout.next_is_new_episode = ended;
             if ended {
                 rollout.episodes.push((self.total, elapsed + 1));
+                rollout.unstable += usize::from(step.terminated && self.env.unstable());
                 self.begin()?;
             }
         }

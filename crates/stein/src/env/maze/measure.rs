@@ -15,7 +15,8 @@ pub fn positions(episode: &Episode) -> Vec<Point> {
 
 /// The distance of two points.
 pub fn distance(a: Point, b: Point) -> f64 {
-    (a[0] - b[0]).hypot(a[1] - b[1])
+    // Not hypot: that of the system's library differs from one version to the next.
+    ((a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)).sqrt()
 }
 
 /// Mean distance to the goal at the end, and share of the episodes that end inside the goal circle.
