@@ -175,3 +175,27 @@ fn what_cannot_be_done_is_refused() {
     assert_refused(&paper, 2, &["ppo/seed1", "the experiment asks for", "--out"]);
     assert_eq!(fs::read(out.join("table.md")).unwrap(), before);
 }
+
+#[cfg(feature = "mujoco")]
+#[test]
+fn the_robots_are_trained_and_their_curves_drawn() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("robots");
+    let arguments = [
+        "reproduce",
+        "locomotion",
+        "--scale=smoke",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let text = succeed(stein(&arguments)).stdout;
+    for words in [
+        "| Hopper |",
+        "| HalfCheetah, the paper's settings |",
+        "velocity_variance",
+    ] {
+        assert!(text.contains(words), "no {words} in: {text}");
+    }
+    let curves = fs::read_to_string(out.join("figures/learning_curves.svg")).unwrap();
+    assert!(curves.contains("Hopper") && curves.contains("steps of each policy"));
+}

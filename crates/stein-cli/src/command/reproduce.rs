@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stein::env::{Episode, Registry};
-use stein::plot::{Figure, draw};
+use stein::plot::{Figure, draw, learning};
 use stein::policy::evaluate::evaluate;
 use stein::run::atomic;
 use stein::run::folder::RunFolder;
@@ -26,17 +26,20 @@ use crate::options::TrainOptions;
 use crate::{Ended, print, tell};
 
 /// The experiments that there are, with their files.
-const EXPERIMENTS: [(&str, &str); 1] = [("maze", include_str!("../../../../experiments/maze.toml"))];
+const EXPERIMENTS: [(&str, &str); 2] = [
+    ("maze", include_str!("../../../../experiments/maze.toml")),
+    ("locomotion", include_str!("../../../../experiments/locomotion.toml")),
+];
 
 /// Arguments of `stein reproduce`.
 #[derive(Args)]
 pub struct Arguments {
-    /// The experiment: maze
+    /// The experiment: maze, or locomotion (independent PPO on the robots)
     experiment: String,
     /// Its size: paper, or smoke to see in a minute that everything runs
     #[arg(long, default_value = "paper")]
     scale: String,
-    /// Number of seeds, which are 1, 2, … [default: 5, smoke 2]
+    /// Number of seeds, which are 1, 2, … [default: 5 of maze, 3 of locomotion, smoke 2]
     #[arg(long, value_name = "K")]
     seeds: Option<usize>,
     /// Folder of the runs, the table and the figures; finished runs in it are not repeated [default: runs/reproduce-NAME]
@@ -85,6 +88,8 @@ struct Trained {
     settings: Settings,
     episodes: Vec<Vec<Episode>>,
     measures: Measures,
+    /// Mean return of the policies over the steps of each.
+    curve: Vec<[f64; 2]>,
 }
 
 /// What is trained, and where it goes.
@@ -109,8 +114,9 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let figures = plan.out.join("figures");
     std::fs::create_dir_all(&figures).map_err(|error| Error::io("create the folder", &figures, error))?;
     let mut results: Vec<(&Case, Vec<Measures>)> = Vec::new();
+    let mut curves: Vec<(&str, Vec<Vec<[f64; 2]>>)> = Vec::new();
     for case in &plan.cases {
-        let mut seeds = Vec::new();
+        let (mut seeds, mut of_seeds) = (Vec::new(), Vec::new());
         for seed in 1..=plan.seeds {
             let Some(trained) = pool.install(|| train(&plan, case, seed, registry))? else {
                 tell("stopped; everything is saved: the same command goes on from here");
@@ -120,8 +126,12 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
                 draw_all(&trained, case, &figures)?;
             }
             seeds.push(trained.measures);
+            of_seeds.push(trained.curve);
         }
         results.push((case, seeds));
+        curves.push((&case.title, of_seeds));
+        let title = format!("Mean return of the policies ({}, {} seeds)", plan.name, plan.seeds);
+        draw(&learning::comparison(&title, &curves), &figures.join("learning_curves"))?;
         // After every case, so that there is something to look at while the others train.
         write(&plan, &results)?;
     }
@@ -198,7 +208,13 @@ fn train(plan: &Plan, case: &Case, seed: usize, registry: &Registry) -> Result<O
         .column("total")
         .unwrap_or_default();
     let measures = measures(&report(&settings, &episodes), seconds.iter().sum());
+    let table = Table::read(&folder.file("metrics.csv"))?;
+    let iterations = table.column("iteration").unwrap_or_default();
+    let returns = table.column("return_mean").unwrap_or_default();
+    let steps = settings.config.steps as f64;
+    let curve = iterations.iter().zip(returns).map(|(i, r)| [i * steps, r]).collect();
     Ok(Some(Trained {
+        curve,
         settings,
         episodes,
         measures,
@@ -362,7 +378,7 @@ mod tests {
                     let mut table = experiment.settings.clone();
                     settings::merge(&mut table, scale.settings.clone());
                     settings::merge(&mut table, case.settings.clone());
-                    Settings::resolve(table, name, &Registry::default()).unwrap();
+                    Settings::resolve(table, name, &crate::registry()).unwrap();
                 }
             }
         }

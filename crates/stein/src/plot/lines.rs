@@ -37,6 +37,7 @@ pub(super) fn draw<DB: DrawingBackend>(lines: &Lines, page: &Page<DB>) -> Result
 fn pen(style: CurveStyle) -> Pen {
     match style {
         CurveStyle::Policy(policy) => Pen::policy(policy, 0.85),
+        CurveStyle::Faint(number) => Pen::policy(number, 0.3),
         CurveStyle::Mean => Pen::mean(),
         CurveStyle::Best => Pen::best(),
     }

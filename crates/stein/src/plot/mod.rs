@@ -81,6 +81,8 @@ pub struct Curve {
 pub enum CurveStyle {
     /// Thin, in the colour of this policy.
     Policy(usize),
+    /// Thin and faint, in the colour of this number: one of many behind their mean.
+    Faint(usize),
     /// Thick and black: a mean.
     Mean,
     /// Thick, dashed and green: the best.
