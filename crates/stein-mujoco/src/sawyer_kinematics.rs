@@ -28,6 +28,8 @@ const fn joint(xyz: [f64; 3], rpy: [f64; 3], range: [f64; 2], [torque, damping, 
 
 const R: f64 = FRAC_PI_2;
 
+// The URDF rounds its half turn.
+#[allow(clippy::approx_constant)]
 #[rustfmt::skip]
 pub const TABLE: [Joint; JOINTS] = [
     joint([0.0, 0.0, 0.08], [0.0, 0.0, 0.0], [-3.0503, 3.0503], [80.0, 15.0, 5.0]),

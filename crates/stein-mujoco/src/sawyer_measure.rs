@@ -124,7 +124,7 @@ fn curves(policies: &[Vec<Episode>], points: impl Fn(&Episode) -> Vec<[f64; 2]>)
     policies.iter().enumerate().flat_map(of_policy).collect()
 }
 
-/// The final posture of each episode, and the way of the peg seen from the side; nothing without episodes.
+/// The final posture of each episode, and the path of the peg seen from the side; nothing without episodes.
 pub(crate) fn figures(policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
     if policies.iter().all(Vec::is_empty) {
         return Vec::new();
@@ -164,7 +164,7 @@ pub(crate) fn figures(policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
         (
             "peg_paths".into(),
             Figure::Lines(Lines {
-                title: "Ways of the peg, seen from the side".into(),
+                title: "Paths of the peg, seen from the side".into(),
                 x: "x (m)".into(),
                 y: "z (m)".into(),
                 curves: paths,

@@ -538,17 +538,17 @@ fn figures_show_every_episode() {
         vec![ended(other, 0.01, 1.0, false)],
     ];
     let figures = task.figures(&policies);
-    let [(angles, Figure::Lines(postures)), (paths, Figure::Lines(ways))] = &figures[..] else {
+    let [(angles, Figure::Lines(postures)), (paths, Figure::Lines(sides))] = &figures[..] else {
         panic!("{figures:?}")
     };
     assert_eq!((angles.as_str(), paths.as_str()), ("joint_angles", "peg_paths"));
     let names: Vec<_> = postures.curves.iter().map(|curve| curve.name.as_deref()).collect();
     assert_eq!(names, [Some("policy 0"), None, Some("policy 1")]);
     assert_eq!(postures.curves[2].points[2], [2.0, 4.0]);
-    // Three ways, their three ends, the table and the target.
-    assert_eq!(ways.curves.len(), 8);
-    assert_eq!(ways.curves[0].points, [[0.5, 0.1]; 3]);
-    assert_eq!(ways.curves[7].points, [[0.6, 0.0]]);
+    // Three paths, their three ends, the table and the target.
+    assert_eq!(sides.curves.len(), 8);
+    assert_eq!(sides.curves[0].points, [[0.5, 0.1]; 3]);
+    assert_eq!(sides.curves[7].points, [[0.6, 0.0]]);
     assert!(task.figures(&[vec![], vec![]]).is_empty());
 }
 
