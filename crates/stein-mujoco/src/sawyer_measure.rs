@@ -172,3 +172,104 @@ pub(crate) fn figures(policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
         ),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use stein::env::Task;
+
+    use super::*;
+    use crate::SawyerConfig;
+    use crate::sawyer::NEUTRAL;
+
+    /// An episode of two steps that ends with these angles and this distance, after a step to half the distance.
+    fn ended(angles: [f64; JOINTS], distance: f64, torque: f64, unstable: bool) -> Episode {
+        let row = |distance: f64, torque: f64, unstable: bool| {
+            let mut row = angles.to_vec();
+            row.extend([0.5, 0.0, 0.1]);
+            row.extend([torque; JOINTS]);
+            row.extend([distance, f64::from(u8::from(unstable))]);
+            row
+        };
+        Episode {
+            rewards: vec![1.0; 2],
+            signals: [
+                row(0.5, 0.0, false),
+                row(distance / 2.0, torque, false),
+                row(distance, -torque, unstable),
+            ]
+            .concat(),
+            terminated: unstable,
+        }
+    }
+
+    #[test]
+    fn measures_follow_their_definitions() {
+        let task = SawyerConfig::default();
+        let other = [3.0, -1.18, 4.0, 2.18, 0.0, 0.57, 3.3161];
+        let good = vec![ended(NEUTRAL, 0.02, 2.0, false), ended(NEUTRAL, 0.01, 4.0, false)];
+        let half = vec![ended(other, 0.01, 1.0, false), ended(other, 0.03, 1.0, false)];
+        let third = vec![
+            ended(other, 0.0, 1.0, false),
+            ended(other, 0.5, 1.0, true),
+            ended(other, 0.02, 1.0, false),
+        ];
+        let check = |found: Vec<(&str, f64)>, expected: &[(&str, f64)]| {
+            assert_eq!(found.len(), expected.len());
+            for (found, expected) in found.iter().zip(expected) {
+                assert_eq!(found.0, expected.0);
+                assert!((found.1 - expected.1).abs() < 1e-12, "{found:?} {expected:?}");
+            }
+        };
+        check(
+            task.measure(&good),
+            &[
+                ("final_distance", 0.015),
+                ("least_distance", 0.0075),
+                ("success", 1.0),
+                ("torque_mean", 3.0),
+                ("unstable", 0.0),
+            ],
+        );
+        // Half of the episodes are not more than half.
+        let policies = [good.clone(), half, third];
+        check(
+            task.measure_ensemble(&policies),
+            &[
+                ("success", 5.0 / 7.0),
+                ("successful_policies", 2.0),
+                ("joint_spread", 10.0 / 3.0),
+                ("joint_spread_successful", 5.0),
+                ("unstable", 1.0),
+            ],
+        );
+        assert_eq!(task.measure_ensemble(&[good])[2].1, 0.0);
+        let strict = SawyerConfig {
+            success_distance: 0.005,
+            ..task
+        };
+        assert_eq!(strict.measure_ensemble(&policies)[0].1, 1.0 / 7.0);
+    }
+
+    #[test]
+    fn figures_show_every_episode() {
+        let task = SawyerConfig::default();
+        let other = [3.0, -1.18, 4.0, 2.18, 0.0, 0.57, 3.3161];
+        let policies = [
+            vec![ended(NEUTRAL, 0.02, 2.0, false), ended(NEUTRAL, 0.01, 4.0, false)],
+            vec![ended(other, 0.01, 1.0, false)],
+        ];
+        let figures = task.figures(&policies);
+        let [(angles, Figure::Lines(postures)), (paths, Figure::Lines(sides))] = &figures[..] else {
+            panic!("{figures:?}")
+        };
+        assert_eq!((angles.as_str(), paths.as_str()), ("joint_angles", "peg_paths"));
+        let names: Vec<_> = postures.curves.iter().map(|curve| curve.name.as_deref()).collect();
+        assert_eq!(names, [Some("policy 0"), None, Some("policy 1")]);
+        assert_eq!(postures.curves[2].points[2], [2.0, 4.0]);
+        // Three paths, their three ends, the table and the target.
+        assert_eq!(sides.curves.len(), 8);
+        assert_eq!(sides.curves[0].points, [[0.5, 0.1]; 3]);
+        assert_eq!(sides.curves[7].points, [[0.6, 0.0]]);
+        assert!(task.figures(&[vec![], vec![]]).is_empty());
+    }
+}
