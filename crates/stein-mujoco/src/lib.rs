@@ -1,8 +1,8 @@
 //! Robots in MuJoCo as environments for `stein`: see `docs/robots.md`.
 //!
 //! One file a robot, each a table of settings and of the numbers that make it this robot. What all of them share is in
-//! `runner` (the planar runners: observation, reward, termination), `measure` (what is measured of episodes) and
-//! [`simulation`] (MuJoCo itself, made safe for training).
+//! `runner` (the planar runners: observation, reward, termination) with its `measure` (what is measured of episodes), and
+//! in [`simulation`] (MuJoCo itself, made safe for training). The arm, `sawyer`, is an environment of its own.
 #![warn(missing_docs)]
 
 mod deceptive_cheetah;
@@ -10,6 +10,12 @@ mod half_cheetah;
 mod hopper;
 mod measure;
 mod runner;
+mod sawyer;
+#[cfg(test)]
+mod sawyer_kinematics;
+mod sawyer_measure;
+#[cfg(test)]
+mod sawyer_tests;
 pub mod simulation;
 #[cfg(test)]
 mod tests;
@@ -21,6 +27,7 @@ pub use deceptive_cheetah::DeceptiveCheetahConfig;
 pub use half_cheetah::HalfCheetahConfig;
 pub use hopper::HopperConfig;
 pub use runner::RewardSource;
+pub use sawyer::{Integrator, SawyerConfig};
 pub use walker2d::Walker2dConfig;
 
 /// Adds the robots to a registry.
@@ -29,4 +36,5 @@ pub fn register(registry: &mut Registry) {
     registry.register::<Walker2dConfig>("walker2d", walker2d::ABOUT);
     registry.register::<HalfCheetahConfig>("halfcheetah", half_cheetah::ABOUT);
     registry.register::<DeceptiveCheetahConfig>("deceptive-cheetah", deceptive_cheetah::ABOUT);
+    registry.register::<SawyerConfig>("sawyer", sawyer::ABOUT);
 }

@@ -28,7 +28,7 @@ pub(crate) const SIGNALS: [&str; 5] = ["x", "z", "pitch", "velocity", "unstable"
 const LARGEST: f64 = 1e6;
 
 /// Longest episode.
-const LONGEST: usize = 1_000_000;
+pub(crate) const LONGEST: usize = 1_000_000;
 
 /// Where the reward comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,21 +9,21 @@ use crate::*;
 
 const ROBOTS: [&str; 4] = ["hopper", "walker2d", "halfcheetah", "deceptive-cheetah"];
 
-fn build(robot: &str, settings: &str) -> stein::Result<Box<dyn Task>> {
+pub(crate) fn build(robot: &str, settings: &str) -> stein::Result<Box<dyn Task>> {
     let mut registry = Registry::empty();
     register(&mut registry);
     Ok(registry.build(robot, settings.parse().unwrap())?.0)
 }
 
-fn make(robot: &str, settings: &str) -> Box<dyn Env> {
+pub(crate) fn make(robot: &str, settings: &str) -> Box<dyn Env> {
     build(robot, settings).unwrap().make().unwrap()
 }
 
-fn observation(env: &dyn Env) -> Vec<f64> {
+pub(crate) fn observation(env: &dyn Env) -> Vec<f64> {
     vec![0.0; env.spec().observation]
 }
 
-fn signals(env: &dyn Env) -> Vec<f64> {
+pub(crate) fn signals(env: &dyn Env) -> Vec<f64> {
     let mut signals = vec![0.0; env.spec().signals.len()];
     env.signals(&mut signals);
     signals
@@ -41,7 +41,7 @@ fn place(robot: &str, env: &mut dyn Env, change: impl Fn(&mut [f64], &mut [f64])
     observation
 }
 
-fn step(env: &mut dyn Env, action: &[f64]) -> (Step, Vec<f64>) {
+pub(crate) fn step(env: &mut dyn Env, action: &[f64]) -> (Step, Vec<f64>) {
     let mut observation = observation(env);
     let step = env.step(action, &mut observation);
     (step, observation)
@@ -292,7 +292,7 @@ fn resets_have_the_published_distribution() {
 }
 
 /// Everything an episode gives under random actions, which do not stop at a termination.
-fn episode(env: &mut dyn Env, seed: u64, steps: usize) -> (Vec<f64>, Episode) {
+pub(crate) fn episode(env: &mut dyn Env, seed: u64, steps: usize) -> (Vec<f64>, Episode) {
     let mut stream = Stream::seed_from_u64(seed ^ 77);
     let mut seen = observation(env);
     env.reset(seed, &mut seen);
