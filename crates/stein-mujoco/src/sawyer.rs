@@ -244,6 +244,10 @@ impl Env for Sawyer {
         signals[measure::UNSTABLE] = f64::from(u8::from(self.unstable));
     }
 
+    fn unstable(&self) -> bool {
+        self.unstable
+    }
+
     fn settable(&mut self) -> Option<&mut dyn SetState> {
         Some(self)
     }
