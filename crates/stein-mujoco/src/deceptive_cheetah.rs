@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 use stein::Result;
-use stein::env::{Env, Episode, Measure, Task};
+use stein::env::{Env, Episode, Measure, Stage, Task};
 use stein::plot::Figure;
 
 use crate::half_cheetah::HalfCheetahConfig;
@@ -69,6 +69,10 @@ impl Task for DeceptiveCheetahConfig {
 
     fn make(&self) -> Result<Box<dyn Env>> {
         Ok(Box::new(Runner::new(self.rules())?))
+    }
+
+    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        self.rules().stage(width, height)
     }
 
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {

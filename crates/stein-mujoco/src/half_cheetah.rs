@@ -3,11 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 use stein::Result;
-use stein::env::{Env, Episode, Measure, Task};
+use stein::env::{Env, Episode, Measure, Stage, Task};
 use stein::plot::Figure;
 
 use crate::measure;
 use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
+use crate::stage::View;
 
 /// What `stein envs` says of it.
 pub(crate) const ABOUT: &str = "two legs and a long trunk that run (MuJoCo, Gymnasium's HalfCheetah-v5)";
@@ -56,6 +57,10 @@ impl HalfCheetahConfig {
             terminate_when_unhealthy: false,
             reset_noise: self.reset_noise,
             horizon: self.horizon,
+            view: View {
+                height: 0.5,
+                distance: 3.2,
+            },
         }
     }
 }
@@ -67,6 +72,10 @@ impl Task for HalfCheetahConfig {
 
     fn make(&self) -> Result<Box<dyn Env>> {
         Ok(Box::new(Runner::new(self.rules())?))
+    }
+
+    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        self.rules().stage(width, height)
     }
 
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {

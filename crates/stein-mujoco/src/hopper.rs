@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use stein::Result;
-use stein::env::{Env, Episode, Measure, Task};
+use stein::env::{Env, Episode, Measure, Stage, Task};
 use stein::plot::Figure;
 
 use crate::measure;
 use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
+use crate::stage::View;
 
 /// What `stein envs` says of it.
 pub(crate) const ABOUT: &str = "one leg that hops (MuJoCo, Gymnasium's Hopper-v5)";
@@ -68,6 +69,10 @@ impl HopperConfig {
             terminate_when_unhealthy: self.terminate_when_unhealthy,
             reset_noise: self.reset_noise,
             horizon: self.horizon,
+            view: View {
+                height: 0.75,
+                distance: 3.0,
+            },
         }
     }
 }
@@ -79,6 +84,10 @@ impl Task for HopperConfig {
 
     fn make(&self) -> Result<Box<dyn Env>> {
         Ok(Box::new(Runner::new(self.rules())?))
+    }
+
+    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        self.rules().stage(width, height)
     }
 
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {

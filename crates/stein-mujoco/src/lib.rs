@@ -1,8 +1,8 @@
 //! Robots in MuJoCo as environments for `stein`: see `docs/robots.md`.
 //!
 //! One file a robot, each a table of settings and of the numbers that make it this robot. What all of them share is in
-//! `runner` (the planar runners: observation, reward, termination), `measure` (what is measured of episodes) and
-//! [`simulation`] (MuJoCo itself, made safe for training).
+//! `runner` (the planar runners: observation, reward, termination), `measure` (what is measured of episodes),
+//! `stage` (pictures) and [`simulation`] (MuJoCo itself, made safe for training).
 #![warn(missing_docs)]
 
 mod deceptive_cheetah;
@@ -11,6 +11,7 @@ mod hopper;
 mod measure;
 mod runner;
 pub mod simulation;
+mod stage;
 #[cfg(test)]
 mod tests;
 mod walker2d;

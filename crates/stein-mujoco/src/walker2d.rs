@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use stein::Result;
-use stein::env::{Env, Episode, Measure, Task};
+use stein::env::{Env, Episode, Measure, Stage, Task};
 use stein::plot::Figure;
 
 use crate::measure;
 use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
+use crate::stage::View;
 
 /// What `stein envs` says of it.
 pub(crate) const ABOUT: &str = "two legs that walk in a plane (MuJoCo, Gymnasium's Walker2d-v5)";
@@ -67,6 +68,10 @@ impl Walker2dConfig {
             terminate_when_unhealthy: self.terminate_when_unhealthy,
             reset_noise: self.reset_noise,
             horizon: self.horizon,
+            view: View {
+                height: 0.75,
+                distance: 3.2,
+            },
         }
     }
 }
@@ -78,6 +83,10 @@ impl Task for Walker2dConfig {
 
     fn make(&self) -> Result<Box<dyn Env>> {
         Ok(Box::new(Runner::new(self.rules())?))
+    }
+
+    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        self.rules().stage(width, height)
     }
 
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
