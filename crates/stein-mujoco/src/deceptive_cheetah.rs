@@ -84,6 +84,6 @@ impl Task for DeceptiveCheetahConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies)
+        measure::figures(policies, self.rules().step_time)
     }
 }

@@ -46,6 +46,7 @@ impl HalfCheetahConfig {
         Rules {
             model: include_str!("../models/half_cheetah.xml"),
             frames: 5,
+            step_time: 0.05,
             velocity_clip: f64::INFINITY,
             healthy: None,
             velocity_noise: VelocityNoise::Normal,
@@ -58,8 +59,8 @@ impl HalfCheetahConfig {
             reset_noise: self.reset_noise,
             horizon: self.horizon,
             view: View {
-                height: 0.5,
-                distance: 3.2,
+                height: 0.45,
+                distance: 2.5,
             },
         }
     }
@@ -87,6 +88,6 @@ impl Task for HalfCheetahConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies)
+        measure::figures(policies, self.rules().step_time)
     }
 }

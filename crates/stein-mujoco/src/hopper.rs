@@ -54,10 +54,11 @@ fn healthy(qpos: &[f64], qvel: &[f64]) -> bool {
 }
 
 impl HopperConfig {
-    fn rules(&self) -> Rules {
+    pub(crate) fn rules(&self) -> Rules {
         Rules {
             model: include_str!("../models/hopper.xml"),
             frames: 4,
+            step_time: 0.008,
             velocity_clip: 10.0,
             healthy: Some(healthy),
             velocity_noise: VelocityNoise::Uniform,
@@ -70,8 +71,8 @@ impl HopperConfig {
             reset_noise: self.reset_noise,
             horizon: self.horizon,
             view: View {
-                height: 0.75,
-                distance: 3.0,
+                height: 0.72,
+                distance: 2.6,
             },
         }
     }
@@ -99,7 +100,7 @@ impl Task for HopperConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies)
+        measure::figures(policies, self.rules().step_time)
     }
 }
 

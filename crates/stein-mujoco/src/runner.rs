@@ -58,6 +58,8 @@ pub(crate) struct Rules {
     pub model: &'static str,
     /// Steps of the integrator per step of the environment.
     pub frames: usize,
+    /// Time of all of them in seconds.
+    pub step_time: f64,
     /// Largest velocity that is observed.
     pub velocity_clip: f64,
     /// Which states are healthy; none if all are.
@@ -120,7 +122,7 @@ impl Rules {
 
     /// What draws this runner.
     pub fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
-        let stage = RobotStage::new(self.model, self.frames, self.view, width, height)?;
+        let stage = RobotStage::new(self.model, self.step_time, self.view, width, height)?;
         Ok(Some(Box::new(stage)))
     }
 

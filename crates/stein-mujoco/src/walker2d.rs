@@ -53,10 +53,11 @@ fn healthy(qpos: &[f64], _qvel: &[f64]) -> bool {
 }
 
 impl Walker2dConfig {
-    fn rules(&self) -> Rules {
+    pub(crate) fn rules(&self) -> Rules {
         Rules {
             model: include_str!("../models/walker2d.xml"),
             frames: 4,
+            step_time: 0.008,
             velocity_clip: 10.0,
             healthy: Some(healthy),
             velocity_noise: VelocityNoise::Uniform,
@@ -69,8 +70,8 @@ impl Walker2dConfig {
             reset_noise: self.reset_noise,
             horizon: self.horizon,
             view: View {
-                height: 0.75,
-                distance: 3.2,
+                height: 0.72,
+                distance: 2.7,
             },
         }
     }
@@ -98,7 +99,7 @@ impl Task for Walker2dConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies)
+        measure::figures(policies, self.rules().step_time)
     }
 }
 

@@ -1,22 +1,15 @@
 //! Files of pictures: GIF, animated PNG, PNG.
 //!
-//! A GIF has 256 colours and opens everywhere. Ours has one palette for the whole film, so that colours do not flicker:
-//! a neural gas fitted to its film strip (Dekker 1994, "Kohonen neural networks for optimal colour quantization"). The
-//! last of the 256 means "as in the picture before", which makes what stands still small. An animated PNG has all
-//! colours and is several times larger; browsers play it.
+//! A GIF has 256 colours and opens everywhere. Ours has one palette for the whole film, that of its film strip, so that
+//! colours do not flicker. The last of the 256 means "as in the picture before", which makes what stands still small. An
+//! animated PNG has all colours and is several times larger; browsers play it.
 
 use std::borrow::Cow;
 use std::io::Write;
 
-use color_quant::NeuQuant;
-
+use super::palette::{COLOURS, Palette};
 use super::{Film, Picture};
 use crate::error::{Error, Result};
-
-/// Colours of the palette, and the number that stands for no change.
-const COLOURS: usize = 255;
-/// Bits of a colour channel that the palette is looked up by.
-const BITS: u32 = 6;
 
 /// The kind of file a film becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +37,7 @@ fn failed(error: impl std::fmt::Display) -> Error {
 fn gif(film: &mut Film, strip: &Picture, mut progress: impl FnMut()) -> Result<Vec<u8>> {
     let [width, height] = film.size().map(|side| side as u16);
     let mut palette = Palette::of(strip);
-    let mut encoder = gif::Encoder::new(Vec::new(), width, height, &palette.colours).map_err(failed)?;
+    let mut encoder = gif::Encoder::new(Vec::new(), width, height, &palette.bytes()).map_err(failed)?;
     encoder.set_repeat(gif::Repeat::Infinite).map_err(failed)?;
     let mut before: Vec<u8> = Vec::new();
     for frame in 0..film.frames() {
@@ -75,40 +68,6 @@ fn gif(film: &mut Film, strip: &Picture, mut progress: impl FnMut()) -> Result<V
 fn delay(frame: usize, rate: u32) -> u16 {
     let until = |frame: usize| (frame as f64 * 100.0 / f64::from(rate)).round() as usize;
     (until(frame + 1) - until(frame)) as u16
-}
-
-/// 255 colours and the way to the nearest one.
-struct Palette {
-    network: NeuQuant,
-    /// Three bytes a colour; the last one is never seen.
-    colours: Vec<u8>,
-    /// The nearest colour by the upper bits of the channels, where it has been looked for already.
-    nearest: Vec<Option<u8>>,
-}
-
-impl Palette {
-    fn of(picture: &Picture) -> Self {
-        let pixels = picture.pixels().chunks_exact(3);
-        let opaque: Vec<u8> = pixels.flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]).collect();
-        let network = NeuQuant::new(10, COLOURS, &opaque);
-        let mut colours = network.color_map_rgb();
-        colours.resize(3 * (COLOURS + 1), 0);
-        Palette {
-            network,
-            colours,
-            nearest: vec![None; 1 << (3 * BITS)],
-        }
-    }
-
-    fn indices(&mut self, pixels: &[u8]) -> Vec<u8> {
-        let find = |pixel: &[u8]| {
-            let coarse = |value: u8| usize::from(value >> (8 - BITS));
-            let place = pixel.iter().fold(0, |place, &value| place << BITS | coarse(value));
-            *self.nearest[place]
-                .get_or_insert_with(|| self.network.index_of(&[pixel[0], pixel[1], pixel[2], 255]) as u8)
-        };
-        pixels.chunks_exact(3).map(find).collect()
-    }
 }
 
 fn apng(film: &mut Film, mut progress: impl FnMut()) -> Result<Vec<u8>> {

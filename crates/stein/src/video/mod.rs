@@ -4,6 +4,7 @@
 //! [`Stage`]; [`encode`] makes a GIF or an animated PNG of it. [`Film::strip`] shows a few moments in one picture.
 
 mod encode;
+mod palette;
 mod picture;
 
 pub use encode::{Format, encode, png};
@@ -117,6 +118,8 @@ pub struct Film {
     rows: Vec<Row>,
     columns: usize,
     frames: usize,
+    /// Pictures until the longest episode has ended.
+    lively: usize,
 }
 
 /// One take with what is drawn once only.
@@ -140,7 +143,8 @@ impl Film {
             .max()
             .unwrap_or(0)
             .saturating_sub(1);
-        let length = config.seconds.min(longest as f64 * step + AFTERGLOW);
+        let longest = longest as f64 * step;
+        let length = config.seconds.min(longest + AFTERGLOW);
         // The small number keeps 0.3 s at 10 per second from being 4 pictures.
         let frames = ((length * f64::from(config.rate) - 1e-6).ceil() as usize).max(1);
         let columns = (1..).find(|side| side * side >= takes.len()).unwrap_or(1);
@@ -154,6 +158,7 @@ impl Film {
             rows,
             columns,
             frames,
+            lively: frames.min((longest * f64::from(config.rate)).ceil() as usize + 1),
         };
         if film.size().iter().chain(&film.strip_size()).any(|&side| side > LARGEST) {
             return Err(Error::input(format!(
@@ -214,8 +219,8 @@ impl Film {
 
     /// Numbers of the pictures that the film strip shows.
     fn moments(&self) -> Vec<usize> {
-        let count = MOMENTS.min(self.frames);
-        let last = self.frames - 1;
+        let count = MOMENTS.min(self.lively);
+        let last = self.lively - 1;
         (0..count).map(|moment| (moment * last) / (count - 1).max(1)).collect()
     }
 
