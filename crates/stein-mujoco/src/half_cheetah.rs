@@ -59,8 +59,8 @@ impl HalfCheetahConfig {
             reset_noise: self.reset_noise,
             horizon: self.horizon,
             view: View {
-                height: 0.45,
-                distance: 2.5,
+                height: 0.5,
+                distance: 2.6,
             },
         }
     }

@@ -71,8 +71,8 @@ impl HopperConfig {
             reset_noise: self.reset_noise,
             horizon: self.horizon,
             view: View {
-                height: 0.72,
-                distance: 2.6,
+                height: 0.88,
+                distance: 3.0,
             },
         }
     }

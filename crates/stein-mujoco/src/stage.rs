@@ -59,12 +59,13 @@ impl Stage for RobotStage {
     fn draw(&mut self, pose: &[f64], pixels: &mut [u8]) -> Result<()> {
         self.data.qpos_mut().copy_from_slice(pose);
         self.data.forward();
-        let mut camera = MjvCamera::default();
-        camera.lookat = [pose[0], 0.0, self.view.height];
-        camera.distance = self.view.distance;
-        camera.azimuth = 90.0;
-        camera.elevation = -12.0;
-        self.renderer.set_camera(camera);
+        self.renderer.set_camera(MjvCamera {
+            lookat: [pose[0], 0.0, self.view.height],
+            distance: self.view.distance,
+            azimuth: 90.0,
+            elevation: -12.0,
+            ..MjvCamera::default()
+        });
         // Twice, because endless ground is laid around the place where the camera was before.
         for _ in 0..2 {
             let synced = self.renderer.sync_data(&mut self.data);

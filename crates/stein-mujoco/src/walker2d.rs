@@ -70,8 +70,8 @@ impl Walker2dConfig {
             reset_noise: self.reset_noise,
             horizon: self.horizon,
             view: View {
-                height: 0.72,
-                distance: 2.7,
+                height: 0.8,
+                distance: 2.9,
             },
         }
     }
