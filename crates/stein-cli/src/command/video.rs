@@ -7,7 +7,6 @@ use indicatif::ProgressBar;
 use rayon::prelude::*;
 use stein::env::Registry;
 use stein::run::atomic;
-use stein::run::folder::RunFolder;
 use stein::video::{Film, FilmConfig, Format, encode, png, record};
 use stein::{Error, Result};
 
@@ -55,7 +54,6 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         arguments.run.join("figures").join(name)
     });
     let format = format(&out)?;
-    RunFolder::open(&arguments.run)?;
     let (settings, trainer) = load(&arguments.run, registry)?;
     let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
     let policies = match arguments.policy {
@@ -88,12 +86,13 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         .map(|policy| record(ensemble, policy, task, seed))
         .collect();
     let mut film = Film::new(config, stage, takes.into_iter().collect::<Result<_>>()?)?;
-    let bar = ProgressBar::new(film.frames() as u64);
-    let (moving, strip) = encode(&mut film, format, || bar.inc(1))?;
-    bar.finish_and_clear();
+    // Before the long work, so that a place that cannot be written to costs nothing.
     if let Some(folder) = out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| Error::io("create the folder", folder, error))?;
     }
+    let bar = ProgressBar::new(film.frames() as u64);
+    let (moving, strip) = encode(&mut film, format, || bar.inc(1))?;
+    bar.finish_and_clear();
     for (path, bytes) in [(strip_path(&out), png(&strip)?), (out, moving)] {
         atomic::write(&path, &bytes)?;
         print(&format!("{}\n", path.display()));
