@@ -27,6 +27,8 @@ enum Command {
     Eval(command::eval::Arguments),
     /// Draw learning curves and the task's own figures of a run, as PNG and SVG.
     Plot(command::plot::Arguments),
+    /// Film the policies of a run side by side, as GIF or animated PNG, with a film strip.
+    Video(command::video::Arguments),
     /// Train all cases of an experiment on several seeds and make a table of them.
     Reproduce(command::reproduce::Arguments),
     /// Time the phases of an iteration.
@@ -62,6 +64,7 @@ pub fn main_with(registry: Registry) -> ! {
         Command::Train(arguments) => command::train::run(arguments, &registry),
         Command::Eval(arguments) => command::eval::run(arguments, &registry),
         Command::Plot(arguments) => command::plot::run(arguments, &registry),
+        Command::Video(arguments) => command::video::run(arguments, &registry),
         Command::Reproduce(arguments) => command::reproduce::run(arguments, &registry),
         Command::Bench(arguments) => command::bench::run(arguments, &registry),
         Command::Verify(arguments) => command::verify::run(arguments),

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 use stein::Result;
-use stein::env::{Env, Episode, Measure, Task};
+use stein::env::{Env, Episode, Measure, Stage, Task};
 use stein::plot::Figure;
 
 use crate::half_cheetah::HalfCheetahConfig;
@@ -71,6 +71,10 @@ impl Task for DeceptiveCheetahConfig {
         Ok(Box::new(Runner::new(self.rules())?))
     }
 
+    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        self.rules().stage(width, height)
+    }
+
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
         measure::of_policy(episodes)
     }
@@ -80,6 +84,6 @@ impl Task for DeceptiveCheetahConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies)
+        measure::figures(policies, self.rules().step_time)
     }
 }

@@ -3,11 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 use stein::Result;
-use stein::env::{Env, Episode, Measure, Task};
+use stein::env::{Env, Episode, Measure, Stage, Task};
 use stein::plot::Figure;
 
 use crate::measure;
 use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
+use crate::stage::View;
 
 /// What `stein envs` says of it.
 pub(crate) const ABOUT: &str = "two legs and a long trunk that run (MuJoCo, Gymnasium's HalfCheetah-v5)";
@@ -45,6 +46,7 @@ impl HalfCheetahConfig {
         Rules {
             model: include_str!("../models/half_cheetah.xml"),
             frames: 5,
+            step_time: 0.05,
             velocity_clip: f64::INFINITY,
             healthy: None,
             velocity_noise: VelocityNoise::Normal,
@@ -56,6 +58,7 @@ impl HalfCheetahConfig {
             terminate_when_unhealthy: false,
             reset_noise: self.reset_noise,
             horizon: self.horizon,
+            view: View::following(0.5, 2.6),
         }
     }
 }
@@ -69,6 +72,10 @@ impl Task for HalfCheetahConfig {
         Ok(Box::new(Runner::new(self.rules())?))
     }
 
+    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        self.rules().stage(width, height)
+    }
+
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
         measure::of_policy(episodes)
     }
@@ -78,6 +85,6 @@ impl Task for HalfCheetahConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies)
+        measure::figures(policies, self.rules().step_time)
     }
 }

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use stein::Result;
-use stein::env::{Env, Episode, Measure, Task};
+use stein::env::{Env, Episode, Measure, Stage, Task};
 use stein::plot::Figure;
 
 use crate::measure;
 use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
+use crate::stage::View;
 
 /// What `stein envs` says of it.
 pub(crate) const ABOUT: &str = "one leg that hops (MuJoCo, Gymnasium's Hopper-v5)";
@@ -53,10 +54,11 @@ fn healthy(qpos: &[f64], qvel: &[f64]) -> bool {
 }
 
 impl HopperConfig {
-    fn rules(&self) -> Rules {
+    pub(crate) fn rules(&self) -> Rules {
         Rules {
             model: include_str!("../models/hopper.xml"),
             frames: 4,
+            step_time: 0.008,
             velocity_clip: 10.0,
             healthy: Some(healthy),
             velocity_noise: VelocityNoise::Uniform,
@@ -68,6 +70,7 @@ impl HopperConfig {
             terminate_when_unhealthy: self.terminate_when_unhealthy,
             reset_noise: self.reset_noise,
             horizon: self.horizon,
+            view: View::following(0.88, 3.0),
         }
     }
 }
@@ -81,6 +84,10 @@ impl Task for HopperConfig {
         Ok(Box::new(Runner::new(self.rules())?))
     }
 
+    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        self.rules().stage(width, height)
+    }
+
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
         measure::of_policy(episodes)
     }
@@ -90,7 +97,7 @@ impl Task for HopperConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies)
+        measure::figures(policies, self.rules().step_time)
     }
 }
 

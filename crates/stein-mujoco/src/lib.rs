@@ -1,8 +1,9 @@
 //! Robots in MuJoCo as environments for `stein`: see `docs/robots.md`.
 //!
 //! One file a robot, each a table of settings and of the numbers that make it this robot. What all of them share is in
-//! `runner` (the planar runners: observation, reward, termination) with its `measure` (what is measured of episodes), and
-//! in [`simulation`] (MuJoCo itself, made safe for training). The arm, `sawyer`, is an environment of its own.
+//! `runner` (the planar runners: observation, reward, termination) with its `measure` (what is measured of episodes), in
+//! `stage` (pictures) and in [`simulation`] (MuJoCo itself, made safe for training). The arm, `sawyer`, is an environment of
+//! its own.
 #![warn(missing_docs)]
 
 mod deceptive_cheetah;
@@ -17,6 +18,7 @@ mod sawyer_measure;
 #[cfg(test)]
 mod sawyer_tests;
 pub mod simulation;
+mod stage;
 #[cfg(test)]
 mod tests;
 mod walker2d;

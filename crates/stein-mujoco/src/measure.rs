@@ -16,6 +16,9 @@ const UNSTABLE: usize = 4;
 /// Bars of the histogram.
 const BARS: usize = 60;
 
+/// Points of a line of positions, at most (and its last one).
+const POINTS: usize = 250;
+
 fn signal(episode: &Episode, index: usize) -> impl Iterator<Item = f64> + '_ {
     episode.signal(index, SIGNALS.len())
 }
@@ -69,20 +72,26 @@ pub fn of_ensemble(policies: &[Vec<Episode>]) -> Vec<Measure> {
     ]
 }
 
-/// The histogram of velocities of each policy, as the paper draws it of its reward-free ensembles; nothing without velocities.
-pub fn figures(policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+/// Pictures of velocities and of positions; none without velocities. `step_time` is the time of one step in seconds.
+pub fn figures(policies: &[Vec<Episode>], step_time: f64) -> Vec<(String, Figure)> {
     let pooled: Vec<Vec<f64>> = policies
         .iter()
         .map(|episodes| episodes.iter().flat_map(velocities).collect())
         .collect();
-    let all = || pooled.iter().flatten().copied();
-    let (low, high) = (
-        all().fold(f64::INFINITY, f64::min),
-        all().fold(f64::NEG_INFINITY, f64::max),
-    );
-    if all().next().is_none() {
+    if pooled.iter().all(Vec::is_empty) {
         return Vec::new();
     }
+    vec![
+        ("velocities".into(), Figure::Lines(histogram(&pooled))),
+        ("positions".into(), Figure::Lines(positions(policies, step_time))),
+    ]
+}
+
+/// The histogram of velocities of each policy, as the paper draws it of its reward-free ensembles.
+fn histogram(pooled: &[Vec<f64>]) -> Lines {
+    let all: Vec<f64> = pooled.iter().flatten().copied().collect();
+    let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // Where all velocities are equal the bars still need a width.
     let width = ((high - low) / BARS as f64).max(1e-3);
     let outline = |velocities: &[f64]| {
@@ -104,11 +113,41 @@ pub fn figures(policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
         style: CurveStyle::Policy(policy),
         points: outline(velocities),
     };
-    let lines = Lines {
-        title: "Velocities of the policies".into(),
+    Lines {
+        title: format!(
+            "Velocities of the policies: variance of all {:.3} m²/s²",
+            moments(&all).1
+        ),
         x: "velocity (m/s)".into(),
         y: "share of the steps".into(),
         curves: pooled.iter().enumerate().map(curve).collect(),
+    }
+}
+
+/// Where the root of the robot is over time, one line an episode.
+fn positions(policies: &[Vec<Episode>], step_time: f64) -> Lines {
+    let line = |episode: &Episode| {
+        let places = signal(episode, X).enumerate();
+        let stride = episode.rewards.len().div_ceil(POINTS).max(1);
+        let last = episode.rewards.len();
+        places
+            .filter(|(step, _)| step % stride == 0 || *step == last)
+            .map(|(step, x)| [step as f64 * step_time, x])
+            .collect()
     };
-    vec![("velocities".into(), Figure::Lines(lines))]
+    let curve = |policy: usize, number: usize, episode: &Episode| Curve {
+        name: (number == 0).then(|| format!("policy {policy}")),
+        style: CurveStyle::Policy(policy),
+        points: line(episode),
+    };
+    let curves = policies.iter().enumerate().flat_map(|(policy, episodes)| {
+        let numbered = episodes.iter().enumerate();
+        numbered.map(move |(number, episode)| curve(policy, number, episode))
+    });
+    Lines {
+        title: "Positions of the policies, one line an episode".into(),
+        x: "time (s)".into(),
+        y: "x (m)".into(),
+        curves: curves.collect(),
+    }
 }

@@ -15,11 +15,12 @@
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use serde::{Deserialize, Serialize};
-use stein::env::{Env, SetState, Spec, Step};
+use stein::env::{Env, SetState, Spec, Stage, Step};
 use stein::rng::Stream;
 use stein::{Error, Result};
 
 use crate::simulation::{Outcome, Simulation};
+use crate::stage::{RobotStage, View};
 
 /// Names of the signals. The velocity is that of the step which led to the state, 0 in the first state.
 pub(crate) const SIGNALS: [&str; 5] = ["x", "z", "pitch", "velocity", "unstable"];
@@ -57,6 +58,8 @@ pub(crate) struct Rules {
     pub model: &'static str,
     /// Steps of the integrator per step of the environment.
     pub frames: usize,
+    /// Time of all of them in seconds.
+    pub step_time: f64,
     /// Largest velocity that is observed.
     pub velocity_clip: f64,
     /// Which states are healthy; none if all are.
@@ -71,6 +74,8 @@ pub(crate) struct Rules {
     pub terminate_when_unhealthy: bool,
     pub reset_noise: f64,
     pub horizon: usize,
+    /// Where the camera of its stage stands.
+    pub view: View,
 }
 
 impl Rules {
@@ -113,6 +118,12 @@ impl Rules {
             )));
         }
         Ok(())
+    }
+
+    /// What draws this runner.
+    pub fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        let stage = RobotStage::new(self.model, self.step_time, self.view, width, height)?;
+        Ok(Some(Box::new(stage)))
     }
 
     /// The reward of a step: `x` and `velocity` after it.
@@ -239,6 +250,10 @@ impl Env for Runner {
 
     fn unstable(&self) -> bool {
         self.unstable
+    }
+
+    fn pose(&self) -> &[f64] {
+        self.simulation.positions()
     }
 
     fn settable(&mut self) -> Option<&mut dyn SetState> {

@@ -14,7 +14,7 @@
 use mujoco_rs::prelude::{MjtIntegrator, MjtObjBase};
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
-use stein::env::{Env, Episode, Measure, SetState, Spec, Step, Task};
+use stein::env::{Env, Episode, Measure, SetState, Spec, Stage, Step, Task};
 use stein::plot::Figure;
 use stein::rng::Stream;
 use stein::{Error, Result};
@@ -22,6 +22,7 @@ use stein::{Error, Result};
 use crate::runner::{LONGEST, RewardSource};
 use crate::sawyer_measure as measure;
 use crate::simulation::{Outcome, Simulation};
+use crate::stage::{RobotStage, View};
 
 /// What `stein envs` says of it.
 pub(crate) const ABOUT: &str = "an arm of seven joints that puts a peg into a hole (MuJoCo, Sawyer)";
@@ -37,6 +38,9 @@ pub(crate) const NEUTRAL: [f64; JOINTS] = [0.0, -1.18, 0.0, 2.18, 0.0, 0.57, 3.3
 
 /// Steps of the integrator per step of the environment.
 const FRAMES: usize = 20;
+
+/// Time of a step, in seconds: 50 Hz.
+const STEP_TIME: f64 = 0.02;
 
 /// Names of the signals. Torques are those of the step which led to the state, 0 in the first state.
 pub(crate) const SIGNALS: [&str; 19] = [
@@ -125,6 +129,18 @@ impl Task for SawyerConfig {
 
     fn make(&self) -> Result<Box<dyn Env>> {
         Ok(Box::new(Sawyer::new(self.clone())?))
+    }
+
+    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        let view = View {
+            x: Some(0.4),
+            height: 0.35,
+            distance: 2.0,
+            azimuth: 115.0,
+            elevation: -18.0,
+        };
+        let stage = RobotStage::new(MODEL, STEP_TIME, view, width, height)?;
+        Ok(Some(Box::new(stage)))
     }
 
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
@@ -242,6 +258,10 @@ impl Env for Sawyer {
         signals[measure::TORQUES..measure::DISTANCE].copy_from_slice(&self.torques);
         signals[measure::DISTANCE] = self.distance();
         signals[measure::UNSTABLE] = f64::from(u8::from(self.unstable));
+    }
+
+    fn pose(&self) -> &[f64] {
+        self.simulation.positions()
     }
 
     fn unstable(&self) -> bool {

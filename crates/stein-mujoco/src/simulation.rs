@@ -32,14 +32,7 @@ pub struct Simulation {
 impl Simulation {
     /// Compiles a model in MuJoCo's XML.
     pub fn new(xml: &str) -> Result<Self> {
-        let found = mujoco_rs::mujoco_version();
-        if found != VERSION {
-            return Err(Error::failed(format!(
-                "the library libmujoco that was found is of version {found}, but {VERSION} is needed; put \
-                 libmujoco.so.{VERSION} beside the program"
-            )));
-        }
-        silence();
+        prepare()?;
         let broken = |error: &dyn std::fmt::Display| Error::failed(format!("the model cannot be compiled: {error}"));
         let model = MjModel::from_xml_string(xml).map_err(|error| broken(&error))?;
         let data = MjData::try_new(Box::new(model)).map_err(|error| broken(&error))?;
@@ -107,12 +100,20 @@ impl Simulation {
     }
 }
 
-/// Keeps MuJoCo from printing and from writing files.
-fn silence() {
+/// Must come before any use of MuJoCo: refuses a library of another version, and keeps MuJoCo from printing and from
+/// writing files.
+pub(crate) fn prepare() -> Result<()> {
+    let found = mujoco_rs::mujoco_version();
+    if found != VERSION {
+        return Err(Error::failed(format!(
+            "the library libmujoco that was found is of version {found}, but {VERSION} is needed; put \
+             libmujoco.so.{VERSION} beside the program"
+        )));
+    }
     static SILENCED: Once = Once::new();
-    // SAFETY: no thread uses MuJoCo before or meanwhile, since every use goes through `Simulation::new`, which waits
-    // here for the first caller.
+    // SAFETY: no thread uses MuJoCo before or meanwhile, since every use begins here and waits for the first caller.
     SILENCED.call_once(|| unsafe { set_log_handler(log) });
+    Ok(())
 }
 
 /// Warnings are counted in the state of their simulation, which is where they are looked for. After an error MuJoCo

@@ -5,6 +5,7 @@ use stein::env::{Env, Episode, Registry, Step, Task};
 use stein::plot::Figure;
 use stein::rng::Stream;
 
+use crate::simulation::Simulation;
 use crate::*;
 
 const ROBOTS: [&str; 4] = ["hopper", "walker2d", "halfcheetah", "deceptive-cheetah"];
@@ -400,10 +401,12 @@ fn the_histogram_counts_every_step_once() {
         vec![moving(&[4.0; 5], true)],
     ];
     let figures = task.figures(&policies);
-    let [(name, Figure::Lines(lines))] = &figures[..] else {
+    let [(name, Figure::Lines(lines)), _] = &figures[..] else {
         panic!("{figures:?}")
     };
     assert_eq!((name.as_str(), lines.curves.len()), ("velocities", 2));
+    // 1, 1, 3, -2, 4, 4, 4, 4, 4: mean 23/9, mean of the squares 95/9.
+    assert!(lines.title.contains(" 4.025 m²/s²"), "{}", lines.title);
     for curve in &lines.curves {
         // Two points a bar: its ends, at the height of its share.
         let shares: f64 = curve.points.iter().step_by(2).map(|point| point[1]).sum();
@@ -413,7 +416,42 @@ fn the_histogram_counts_every_step_once() {
     assert_eq!(lines.curves[0].points[0][1], 0.25);
     assert_eq!(lines.curves[1].points.last().unwrap()[1], 1.0);
     assert!(task.figures(&[vec![]]).is_empty());
-    assert_eq!(task.figures(&[vec![moving(&[0.0], false)]]).len(), 1);
+    assert_eq!(task.figures(&[vec![moving(&[0.0], false)]]).len(), 2);
+}
+
+#[test]
+fn positions_are_drawn_over_seconds() {
+    let task = HopperConfig::default();
+    let policies = [
+        vec![moving(&[1.0, 1.0, 3.0], false), moving(&[-2.0], false)],
+        vec![moving(&[0.5; 1001], true)],
+    ];
+    let figures = task.figures(&policies);
+    let [_, (name, Figure::Lines(lines))] = &figures[..] else {
+        panic!("{figures:?}")
+    };
+    assert_eq!(name, "positions");
+    let [first, second, long] = &lines.curves[..] else {
+        panic!("{} curves", lines.curves.len())
+    };
+    assert_eq!(first.points, [[0.0, 0.0], [0.008, 1.0], [0.016, 2.0], [0.024, 5.0]]);
+    assert_eq!(second.points, [[0.0, 0.0], [0.008, -2.0]]);
+    assert_eq!((first.name.as_deref(), &second.name), (Some("policy 0"), &None));
+    // Thinned out, but its end is there.
+    assert!(long.points.len() <= 252);
+    assert_eq!(long.points.last(), Some(&[1001.0 * 0.008, 500.5]));
+}
+
+#[test]
+fn step_times_are_those_of_the_models() {
+    for rules in [
+        HopperConfig::default().rules(),
+        Walker2dConfig::default().rules(),
+        HalfCheetahConfig::default().rules(),
+    ] {
+        let simulation = Simulation::new(rules.model).unwrap();
+        assert!((simulation.timestep() * rules.frames as f64 - rules.step_time).abs() < 1e-15);
+    }
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use stein::Result;
-use stein::env::{Env, Episode, Measure, Task};
+use stein::env::{Env, Episode, Measure, Stage, Task};
 use stein::plot::Figure;
 
 use crate::measure;
 use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
+use crate::stage::View;
 
 /// What `stein envs` says of it.
 pub(crate) const ABOUT: &str = "two legs that walk in a plane (MuJoCo, Gymnasium's Walker2d-v5)";
@@ -52,10 +53,11 @@ fn healthy(qpos: &[f64], _qvel: &[f64]) -> bool {
 }
 
 impl Walker2dConfig {
-    fn rules(&self) -> Rules {
+    pub(crate) fn rules(&self) -> Rules {
         Rules {
             model: include_str!("../models/walker2d.xml"),
             frames: 4,
+            step_time: 0.008,
             velocity_clip: 10.0,
             healthy: Some(healthy),
             velocity_noise: VelocityNoise::Uniform,
@@ -67,6 +69,7 @@ impl Walker2dConfig {
             terminate_when_unhealthy: self.terminate_when_unhealthy,
             reset_noise: self.reset_noise,
             horizon: self.horizon,
+            view: View::following(0.8, 2.9),
         }
     }
 }
@@ -80,6 +83,10 @@ impl Task for Walker2dConfig {
         Ok(Box::new(Runner::new(self.rules())?))
     }
 
+    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        self.rules().stage(width, height)
+    }
+
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
         measure::of_policy(episodes)
     }
@@ -89,7 +96,7 @@ impl Task for Walker2dConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies)
+        measure::figures(policies, self.rules().step_time)
     }
 }
 

@@ -19,5 +19,6 @@ pub mod train;
 pub mod truth;
 pub mod update;
 pub mod verify;
+pub mod video;
 
 pub use error::{Error, Result};

@@ -8,3 +8,4 @@ pub mod replay;
 pub mod reproduce;
 pub mod train;
 pub mod verify;
+pub mod video;

@@ -64,9 +64,15 @@ pub trait Env: Send {
     /// Writes the named signals of the present state (for metrics and plots, never seen by a policy).
     fn signals(&self, signals: &mut [f64]);
 
+<<<<<<< HEAD
     /// Whether the last step terminated the episode because the simulation broke down; training counts such episodes.
     fn unstable(&self) -> bool {
         false
+=======
+    /// What of the present state can be seen: the numbers that [`Stage::draw`] needs. None if the world has no stage.
+    fn pose(&self) -> &[f64] {
+        &[]
+>>>>>>> video
     }
 
     /// This world as one whose state can be set, if it is such a one; `stein replay` needs it.
@@ -82,6 +88,16 @@ pub trait SetState: Env {
 
     /// Starts an episode in this state and writes its first observation.
     fn set_state(&mut self, positions: &[f64], velocities: &[f64], observation: &mut [f64]);
+}
+
+/// Draws states of a world; `stein video` makes films of them.
+pub trait Stage {
+    /// Time that passes in one step of the world, in seconds.
+    fn step_time(&self) -> f64;
+
+    /// Draws a state from its [`Env::pose`] into `pixels`: rows from top to bottom, three bytes a pixel (red, green,
+    /// blue), of the size that the stage was made with.
+    fn draw(&mut self, pose: &[f64], pixels: &mut [u8]) -> Result<()>;
 }
 
 /// One recorded episode of one policy.
@@ -131,6 +147,12 @@ pub trait Task: Send + Sync {
     /// A picture of the world without anybody in it. `stein envs NAME --draw STEM` draws it.
     fn drawing(&self) -> Option<Figure> {
         None
+    }
+
+    /// What draws states of this world in pictures of `width` by `height` pixels; none if that cannot be done at all, an
+    /// error if something that it takes is missing on this machine.
+    fn stage(&self, _width: u32, _height: u32) -> Result<Option<Box<dyn Stage>>> {
+        Ok(None)
     }
 
     /// Pictures of these episodes, by file name without extension. `stein plot` draws them.

@@ -16,11 +16,19 @@ const TEXT_DROP: f64 = 0.18;
 /// The figure as a PNG file.
 pub(super) fn png(figure: &Figure) -> Result<Vec<u8>> {
     let [width, height] = figure.size();
+    let pixels = pixels([width, height], |page| figure.draw_on(page))?;
+    encode(&pixels, width, height).map_err(|error| Error::failed(format!("cannot encode a figure as PNG: {error}")))
+}
+
+/// What `draw` draws on a white page of this size: rows from the top, three bytes a pixel.
+pub(super) fn pixels(
+    [width, height]: [u32; 2],
+    draw: impl FnOnce(Page<BitMapBackend>) -> Result<()>,
+) -> Result<Vec<u8>> {
     let mut large = vec![255; (SCALE * width * SCALE * height) as usize * CHANNELS];
     let backend = BitMapBackend::with_buffer(&mut large, (SCALE * width, SCALE * height));
-    figure.draw_on(Page::new(backend, TEXT_DROP)?)?;
-    encode(&shrink(&large, width as usize), width, height)
-        .map_err(|error| Error::failed(format!("cannot encode a figure as PNG: {error}")))
+    draw(Page::new(backend, TEXT_DROP)?)?;
+    Ok(shrink(&large, width as usize))
 }
 
 /// The mean of each square of `SCALE` by `SCALE` pixels; `width` is that of the result.

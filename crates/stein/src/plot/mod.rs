@@ -4,6 +4,7 @@
 //! `draw(&Kind, &Page<DB>)`: axes, heading and legend come from `frame`, strokes and texts from `page`.
 
 mod bitmap;
+pub(crate) mod caption;
 mod frame;
 mod heatmap;
 pub mod kernel;

@@ -4,8 +4,9 @@ use rand::Rng;
 use rayon::prelude::*;
 
 use super::ensemble::Ensemble;
+use super::gaussian::Actor;
 use super::rollout::{self, scale_action};
-use crate::env::{Episode, Step, Task};
+use crate::env::{Env, Episode, Step, Task};
 use crate::error::{Error, Result};
 use crate::rng::{Purpose, stream};
 
@@ -22,62 +23,89 @@ pub fn evaluate(
     let results: Vec<Result<Vec<Episode>>> = (0..ensemble.n())
         .into_par_iter()
         .map(|policy| {
-            let mut env = task.make()?;
-            let mut actor = ensemble.actor(policy);
-            let spec = env.spec().clone();
-            let mut observation = vec![0.0; spec.observation];
-            let mut narrow = vec![0.0f32; spec.observation];
-            let mut normalized = vec![0.0f32; spec.observation];
-            let (mut u, mut squashed) = (vec![0.0f32; spec.action()], vec![0.0f32; spec.action()]);
-            let mut action = vec![0.0; spec.action()];
-            let mut signals = vec![0.0; spec.signals.len()];
-            let mut recorded = Vec::with_capacity(episodes);
-            for number in 0..episodes {
-                let mut random = stream(seed, Purpose::Evaluation, policy + 1, number);
-                env.reset(
-                    stream(seed, Purpose::Evaluation, 0, number).next_u64(),
-                    &mut observation,
-                );
-                let check = |step: &Step, steps: usize, observation: &[f64]| {
-                    rollout::check(&spec, steps, step, observation).map_err(|trouble| {
-                        Error::failed(format!(
-                            "policy {policy}: after step {steps} of evaluation episode {}, {trouble}",
-                            number + 1
-                        ))
-                    })
-                };
-                check(&rollout::BEGUN, 0, &observation)?;
-                let mut episode = Episode::default();
-                env.signals(&mut signals);
-                episode.signals.extend_from_slice(&signals);
-                loop {
-                    narrow
-                        .iter_mut()
-                        .zip(&observation)
-                        .for_each(|(narrow, &x)| *narrow = x as f32);
-                    ensemble.normalizers[policy].apply(&narrow, &mut normalized);
-                    if stochastic {
-                        actor.sample(&normalized, &mut random, &mut u, &mut squashed);
-                    } else {
-                        actor.act(&normalized, &mut squashed);
-                    }
-                    scale_action(&spec, &squashed, &mut action);
-                    let step = env.step(&action, &mut observation);
-                    episode.rewards.push(step.reward);
-                    check(&step, episode.rewards.len(), &observation)?;
-                    env.signals(&mut signals);
-                    episode.signals.extend_from_slice(&signals);
-                    episode.terminated = step.terminated;
-                    if step.terminated || step.truncated {
-                        break;
-                    }
-                }
-                recorded.push(episode);
-            }
-            Ok(recorded)
+            let mut performer = Performer::new(ensemble, policy, task, seed)?;
+            (0..episodes)
+                .map(|number| performer.episode(number, stochastic, |_| ()))
+                .collect()
         })
         .collect();
     results.into_iter().collect()
+}
+
+/// One policy in a world of its own, ready for evaluation episodes.
+pub struct Performer<'a> {
+    ensemble: &'a Ensemble,
+    policy: usize,
+    env: Box<dyn Env>,
+    actor: Actor,
+    seed: u64,
+}
+
+impl<'a> Performer<'a> {
+    /// Policy number `policy` of the ensemble.
+    pub fn new(ensemble: &'a Ensemble, policy: usize, task: &dyn Task, seed: u64) -> Result<Self> {
+        Ok(Performer {
+            ensemble,
+            policy,
+            env: task.make()?,
+            actor: ensemble.actor(policy),
+            seed,
+        })
+    }
+
+    /// Runs episode number `number` and shows every state of it, the first one included, to `watch`.
+    pub fn episode(&mut self, number: usize, stochastic: bool, mut watch: impl FnMut(&dyn Env)) -> Result<Episode> {
+        let (policy, seed, env) = (self.policy, self.seed, &mut self.env);
+        let spec = env.spec().clone();
+        let mut observation = vec![0.0; spec.observation];
+        let mut narrow = vec![0.0f32; spec.observation];
+        let mut normalized = vec![0.0f32; spec.observation];
+        let (mut u, mut squashed) = (vec![0.0f32; spec.action()], vec![0.0f32; spec.action()]);
+        let mut action = vec![0.0; spec.action()];
+        let mut signals = vec![0.0; spec.signals.len()];
+        let check = |step: &Step, steps: usize, observation: &[f64]| {
+            rollout::check(&spec, steps, step, observation).map_err(|trouble| {
+                Error::failed(format!(
+                    "policy {policy}: after step {steps} of evaluation episode {}, {trouble}",
+                    number + 1
+                ))
+            })
+        };
+        let mut episode = Episode::default();
+        let mut record = |env: &dyn Env, episode: &mut Episode| {
+            env.signals(&mut signals);
+            episode.signals.extend_from_slice(&signals);
+            watch(env);
+        };
+        let mut random = stream(seed, Purpose::Evaluation, policy + 1, number);
+        env.reset(
+            stream(seed, Purpose::Evaluation, 0, number).next_u64(),
+            &mut observation,
+        );
+        check(&rollout::BEGUN, 0, &observation)?;
+        record(env.as_ref(), &mut episode);
+        loop {
+            narrow
+                .iter_mut()
+                .zip(&observation)
+                .for_each(|(narrow, &x)| *narrow = x as f32);
+            self.ensemble.normalizers[policy].apply(&narrow, &mut normalized);
+            if stochastic {
+                self.actor.sample(&normalized, &mut random, &mut u, &mut squashed);
+            } else {
+                self.actor.act(&normalized, &mut squashed);
+            }
+            scale_action(&spec, &squashed, &mut action);
+            let step = env.step(&action, &mut observation);
+            episode.rewards.push(step.reward);
+            check(&step, episode.rewards.len(), &observation)?;
+            record(env.as_ref(), &mut episode);
+            episode.terminated = step.terminated;
+            if step.terminated || step.truncated {
+                return Ok(episode);
+            }
+        }
+    }
 }
 
 /// Mean and (population) standard deviation.

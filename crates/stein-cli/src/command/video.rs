@@ -1,0 +1,132 @@
+//! `stein video`: a film of what the policies of a run do.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use rayon::prelude::*;
+use stein::env::Registry;
+use stein::run::atomic;
+use stein::video::{Film, FilmConfig, Format, encode, png, record};
+use stein::{Error, Result};
+
+use super::eval::load;
+use crate::{Ended, print};
+
+/// Arguments of `stein video`.
+#[derive(Args)]
+pub struct Arguments {
+    /// The run folder
+    run: PathBuf,
+    /// Film this policy alone
+    #[arg(long, value_name = "K")]
+    policy: Option<usize>,
+    /// Longest time shown; the film ends sooner where all episodes do
+    #[arg(long, value_name = "S", default_value_t = 10.0, allow_negative_numbers = true)]
+    seconds: f64,
+    /// Pictures per second; the film runs in real time at any number
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    fps: u32,
+    /// Width and height of the picture of one policy
+    #[arg(long, value_name = "WxH", default_value = "240x180")]
+    size: String,
+    /// Seed of the episode [default: the seed of the run]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// FILE.gif, or FILE.png for an animated PNG [default: RUN/figures/video.gif]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
+    let [width, height] = size(&arguments.size)?;
+    let config = FilmConfig {
+        seconds: arguments.seconds,
+        rate: arguments.fps,
+        width,
+        height,
+    };
+    config.validate()?;
+    let out = arguments.out.unwrap_or_else(|| {
+        let name = arguments
+            .policy
+            .map_or("video.gif".into(), |policy| format!("video_policy_{policy}.gif"));
+        arguments.run.join("figures").join(name)
+    });
+    let format = format(&out)?;
+    let (settings, trainer) = load(&arguments.run, registry)?;
+    let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
+    let policies = match arguments.policy {
+        None => 0..ensemble.n(),
+        Some(policy) if policy < ensemble.n() => policy..policy + 1,
+        Some(policy) => {
+            return Err(Error::input(format!(
+                "--policy {policy} is out of range: the policies of {} are 0 to {}",
+                arguments.run.display(),
+                ensemble.n() - 1
+            )));
+        }
+    };
+    let stage = task.stage(width, height)?.ok_or_else(|| {
+        let name = settings
+            .config
+            .env
+            .get("name")
+            .and_then(|name| name.as_str())
+            .unwrap_or("this environment");
+        Error::input(format!(
+            "{name} cannot be filmed; `stein plot {}` draws what its policies do",
+            arguments.run.display()
+        ))
+    })?;
+    let seed = arguments.seed.unwrap_or(settings.config.seed);
+    // Collected in order, so that of several failures it is always the same one that is told.
+    let takes: Vec<_> = policies
+        .into_par_iter()
+        .map(|policy| record(ensemble, policy, task, seed))
+        .collect();
+    let mut film = Film::new(config, stage, takes.into_iter().collect::<Result<_>>()?)?;
+    // Before the long work, so that a place that cannot be written to costs nothing.
+    if let Some(folder) = out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(|error| Error::io("create the folder", folder, error))?;
+    }
+    let bar = ProgressBar::new(film.frames() as u64);
+    let (moving, strip) = encode(&mut film, format, || bar.inc(1))?;
+    bar.finish_and_clear();
+    for (path, bytes) in [(strip_path(&out), png(&strip)?), (out, moving)] {
+        atomic::write(&path, &bytes)?;
+        print(&format!("{}\n", path.display()));
+    }
+    Ok(Ended::Done)
+}
+
+/// Reads `240x180`.
+fn size(text: &str) -> Result<[u32; 2]> {
+    let sides = text
+        .split_once('x')
+        .map(|(width, height)| [width.parse(), height.parse()]);
+    match sides {
+        Some([Ok(width), Ok(height)]) => Ok([width, height]),
+        _ => Err(Error::input(format!(
+            "--size {text} is no size: write width and height in pixels, as in 240x180"
+        ))),
+    }
+}
+
+/// The kind of film by the ending of its file.
+fn format(out: &Path) -> Result<Format> {
+    match out.extension().and_then(|ending| ending.to_str()) {
+        Some("gif") => Ok(Format::Gif),
+        Some("png" | "apng") => Ok(Format::Apng),
+        _ => Err(Error::input(format!(
+            "--out {} has an unknown ending: choose .gif, or .png for an animated PNG",
+            out.display()
+        ))),
+    }
+}
+
+/// `FILE_strip.png` beside the film.
+fn strip_path(out: &Path) -> PathBuf {
+    let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+    out.with_file_name(format!("{stem}_strip.png"))
+}
