@@ -64,15 +64,14 @@ pub trait Env: Send {
     /// Writes the named signals of the present state (for metrics and plots, never seen by a policy).
     fn signals(&self, signals: &mut [f64]);
 
-<<<<<<< HEAD
     /// Whether the last step terminated the episode because the simulation broke down; training counts such episodes.
     fn unstable(&self) -> bool {
         false
-=======
+    }
+
     /// What of the present state can be seen: the numbers that [`Stage::draw`] needs. None if the world has no stage.
     fn pose(&self) -> &[f64] {
         &[]
->>>>>>> video
     }
 
     /// This world as one whose state can be set, if it is such a one; `stein replay` needs it.
