@@ -243,3 +243,27 @@ fn a_killed_run_of_a_robot_goes_on_with_the_same_bits() {
 fn child_is_done(folder: &Path) -> bool {
     folder.join("summary.json").exists()
 }
+
+#[test]
+fn quality_and_diversity_run_with_every_estimator_on_every_robot() {
+    let place = tempfile::tempdir().unwrap();
+    for robot in ["hopper", "walker2d", "halfcheetah", "deceptive-cheetah", "sawyer"] {
+        for estimator in ["nce", "dualdice", "valuedice", "gendice"] {
+            let folder = place.path().join(format!("{robot}-{estimator}"));
+            let sizes = [
+                "--ensemble=3",
+                "--steps=64",
+                "--iterations=2",
+                "--set=ppo.minibatches=2",
+            ];
+            let fixed = ["train", robot, "--method=qd", "--set=env.horizon=40", "--out"];
+            let choice = [folder.to_str().unwrap(), "--estimator", estimator];
+            succeed(stein(&[&fixed[..], &choice, &sizes].concat()));
+            let table = stein::run::metrics::Table::read(&folder.join("metrics.csv")).unwrap();
+            for name in ["divergence_mean", "ratio_loss", "value_loss", "unstable"] {
+                let values = table.column(name).unwrap();
+                assert!(values.iter().all(|x| x.is_finite()), "{robot} {estimator} {name}");
+            }
+        }
+    }
+}

@@ -107,6 +107,9 @@ impl QdConfig {
     }
 }
 
+/// Ratios that have rested are updated by so many times the usual number of passes, for policies have moved since.
+const CATCH_UP: usize = 8;
+
 /// The method.
 pub struct Qd {
     config: Config,
@@ -159,11 +162,12 @@ impl Qd {
         })
     }
 
-    /// Minibatch updates of an iteration.
-    fn updates(&self, samples: usize, iteration: usize) -> usize {
+    /// Minibatch updates of an iteration; `rested` says that ratios rest between measurements and have to catch up.
+    fn updates(&self, samples: usize, iteration: usize, rested: bool) -> usize {
         let ratio = &self.config.ratio;
         let pass = samples.div_ceil(ratio.minibatch);
-        ratio.epochs * pass + if iteration == 0 { ratio.warmup_updates } else { 0 }
+        let times = if rested { ratio.idle.min(CATCH_UP) } else { 1 };
+        times * ratio.epochs * pass + if iteration == 0 { ratio.warmup_updates } else { 0 }
     }
 
     /// Ratios of all ordered pairs on the newest samples, in the order of pair numbers.
@@ -295,7 +299,7 @@ impl Method for Qd {
             data: &data,
             seed: self.config.seed,
             round: iteration,
-            updates: self.updates(data[0].len(), iteration),
+            updates: self.updates(data[0].len(), iteration, !steers),
             rate: (1.0, 1.0),
         };
         let loss = self.estimator.update(&round);
@@ -363,7 +367,7 @@ impl Method for Qd {
 
     fn ratio_flops(&self) -> f64 {
         let samples = self.config.steps * self.config.ratio.rollouts;
-        self.estimator.update_flops() * self.updates(samples, 1) as f64
+        self.estimator.update_flops() * self.updates(samples, 1, false) as f64
     }
 
     fn metric_names(&self) -> Vec<String> {

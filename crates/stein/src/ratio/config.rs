@@ -30,7 +30,7 @@ pub struct RatioConfig {
     /// How many of a policy's last rollouts are its data.
     pub rollouts: usize,
     /// While ratios steer nothing (ω = 0 and nothing is shared), they are updated for the metrics in every so many
-    /// iterations only, and in the last.
+    /// iterations only, and in the last, by eight times as many passes.
     pub idle: usize,
     /// Adam's learning rate of densities (NCE), ν (DualDICE, ValueDICE) and the adversary g (GenDICE); absent: 5e-4, for
     /// GenDICE 4e-3.
@@ -64,7 +64,7 @@ impl Default for RatioConfig {
             epochs: 1,
             warmup_updates: 0,
             rollouts: 2,
-            idle: 10,
+            idle: 20,
             learning_rate: None,
             zeta_learning_rate: None,
             next_actions: None,
