@@ -134,10 +134,10 @@ impl Task for SawyerConfig {
     fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
         let view = View {
             x: Some(0.4),
-            height: 0.35,
-            distance: 2.0,
+            height: 0.3,
+            distance: 1.5,
             azimuth: 115.0,
-            elevation: -18.0,
+            elevation: -25.0,
         };
         let stage = RobotStage::new(MODEL, STEP_TIME, view, width, height)?;
         Ok(Some(Box::new(stage)))
