@@ -31,11 +31,13 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
             "--iterations {timed} is out of range: choose 1 to 100000"
         )));
     }
-    options.iterations = Some(timed + 1);
+    options.iterations = None;
     if options.env.is_none() && options.config.is_none() {
         options.env = Some("maze".into());
     }
-    let settings = options.resolve(registry)?;
+    let mut settings = options.resolve(registry)?;
+    // A run long enough that ratios do not come to rest while they are timed (`ratio.idle`).
+    settings.config.iterations = settings.config.iterations.max(100 * (timed + 1));
     let pool = options.pool()?;
     let result = pool.install(|| -> Result<Value> {
         let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;

@@ -38,7 +38,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["mdp", "full", "system"])]
     training: bool,
     /// A setting of [ratio] for --training, as in ratio.epochs=4 (may be repeated)
-    #[arg(long = "set", value_name = "KEY=VALUE", requires = "training")]
+    #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// A tabular problem of two policies instead (docs/verify.md describes the JSON)
     #[arg(long, value_name = "FILE")]
@@ -58,6 +58,11 @@ pub struct Arguments {
 const MOST_SAMPLES: usize = 1_000_000_000;
 
 pub fn run(arguments: Arguments) -> Result<Ended> {
+    if let Some(pair) = arguments.set.first().filter(|_| !arguments.training) {
+        return Err(Error::input(format!(
+            "--set {pair} is for --training; the other forms have a preset of their own (docs/verify.md)"
+        )));
+    }
     let pool = pool(arguments.threads)?;
     match &arguments.mdp {
         Some(path) => pool.install(|| file(path, &arguments)),
