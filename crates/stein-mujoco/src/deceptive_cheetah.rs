@@ -7,13 +7,9 @@
 //! Up to there every motion costs and standing still is a local optimum. The paper does not give d.
 
 use serde::{Deserialize, Serialize};
-use stein::Result;
-use stein::env::{Env, Episode, Measure, Stage, Task};
-use stein::plot::Figure;
 
 use crate::half_cheetah::HalfCheetahConfig;
-use crate::measure;
-use crate::runner::{RewardSource, Rules, Runner};
+use crate::runner::{RewardSource, Rules, runner_task};
 
 /// What `stein envs` says of it.
 pub(crate) const ABOUT: &str = "a HalfCheetah that is rewarded only beyond a distance (MuJoCo)";
@@ -62,28 +58,4 @@ impl DeceptiveCheetahConfig {
     }
 }
 
-impl Task for DeceptiveCheetahConfig {
-    fn validate(&self) -> Result<()> {
-        self.rules().validate()
-    }
-
-    fn make(&self) -> Result<Box<dyn Env>> {
-        Ok(Box::new(Runner::new(self.rules())?))
-    }
-
-    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
-        self.rules().stage(width, height)
-    }
-
-    fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
-        measure::of_policy(episodes)
-    }
-
-    fn measure_ensemble(&self, policies: &[Vec<Episode>]) -> Vec<Measure> {
-        measure::of_ensemble(policies)
-    }
-
-    fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies, self.rules().step_time)
-    }
-}
+runner_task!(DeceptiveCheetahConfig);

@@ -1,12 +1,8 @@
 //! Hopper: a trunk on one leg that should hop forwards. Numbers of Gymnasium's Hopper-v5.
 
 use serde::{Deserialize, Serialize};
-use stein::Result;
-use stein::env::{Env, Episode, Measure, Stage, Task};
-use stein::plot::Figure;
 
-use crate::measure;
-use crate::runner::{RewardSource, Rules, Runner, VelocityNoise};
+use crate::runner::{RewardSource, Rules, VelocityNoise, runner_task};
 use crate::stage::View;
 
 /// What `stein envs` says of it.
@@ -75,31 +71,7 @@ impl HopperConfig {
     }
 }
 
-impl Task for HopperConfig {
-    fn validate(&self) -> Result<()> {
-        self.rules().validate()
-    }
-
-    fn make(&self) -> Result<Box<dyn Env>> {
-        Ok(Box::new(Runner::new(self.rules())?))
-    }
-
-    fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
-        self.rules().stage(width, height)
-    }
-
-    fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
-        measure::of_policy(episodes)
-    }
-
-    fn measure_ensemble(&self, policies: &[Vec<Episode>]) -> Vec<Measure> {
-        measure::of_ensemble(policies)
-    }
-
-    fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies, self.rules().step_time)
-    }
-}
+runner_task!(HopperConfig);
 
 #[cfg(test)]
 mod tests {

@@ -274,3 +274,35 @@ impl SetState for Runner {
         self.observe(observation);
     }
 }
+
+/// Makes settings that have `rules()` a task: everything that follows from the rules alone.
+macro_rules! runner_task {
+    ($config:ty) => {
+        impl stein::env::Task for $config {
+            fn validate(&self) -> stein::Result<()> {
+                self.rules().validate()
+            }
+
+            fn make(&self) -> stein::Result<Box<dyn stein::env::Env>> {
+                Ok(Box::new($crate::runner::Runner::new(self.rules())?))
+            }
+
+            fn stage(&self, width: u32, height: u32) -> stein::Result<Option<Box<dyn stein::env::Stage>>> {
+                self.rules().stage(width, height)
+            }
+
+            fn measure(&self, episodes: &[stein::env::Episode]) -> Vec<stein::env::Measure> {
+                $crate::measure::of_policy(episodes)
+            }
+
+            fn measure_ensemble(&self, policies: &[Vec<stein::env::Episode>]) -> Vec<stein::env::Measure> {
+                $crate::measure::of_ensemble(policies)
+            }
+
+            fn figures(&self, policies: &[Vec<stein::env::Episode>]) -> Vec<(String, stein::plot::Figure)> {
+                $crate::measure::figures(policies, self.rules().step_time)
+            }
+        }
+    };
+}
+pub(crate) use runner_task;
