@@ -93,7 +93,7 @@ impl Env for Line {
         }
     }
 
-    fn signals(&self, signals: &mut [f64]) {
+    fn signals(&mut self, signals: &mut [f64]) {
         signals[0] = self.x;
     }
 }

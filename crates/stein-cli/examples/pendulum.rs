@@ -133,7 +133,7 @@ impl Env for World {
         }
     }
 
-    fn signals(&self, signals: &mut [f64]) {
+    fn signals(&mut self, signals: &mut [f64]) {
         signals.copy_from_slice(&[self.angle, self.velocity]);
     }
 }

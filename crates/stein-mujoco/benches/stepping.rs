@@ -11,17 +11,17 @@ use stein_mujoco::simulation::Simulation;
 const STEPS: usize = 500;
 
 /// Name, model and steps of the integrator per step.
-const ROBOTS: [(&str, &str, usize); 3] = [
+const ROBOTS: [(&str, &str, usize); 4] = [
     ("hopper", include_str!("../models/hopper.xml"), 4),
     ("walker2d", include_str!("../models/walker2d.xml"), 4),
     ("halfcheetah", include_str!("../models/half_cheetah.xml"), 5),
+    ("sawyer", include_str!("../models/sawyer.xml"), 20),
 ];
 
 /// The same episode twice: through the environment, and by MuJoCo's functions alone.
 struct Episode {
     env: Box<dyn Env>,
     observation: Vec<f64>,
-    signals: Vec<f64>,
     bare: Simulation,
     qpos: Vec<f64>,
     frames: usize,
@@ -33,7 +33,9 @@ impl Episode {
         let mut registry = Registry::empty();
         stein_mujoco::register(&mut registry);
         let (task, _) = registry.build(robot, Default::default()).unwrap();
-        let env = task.make().unwrap();
+        let mut env = task.make().unwrap();
+        let mut observation = vec![0.0; env.spec().observation];
+        env.reset(1, &mut observation);
         let bare = Simulation::new(model).unwrap();
         let mut stream = Stream::seed_from_u64(1);
         let mut action = || {
@@ -43,9 +45,8 @@ impl Episode {
         };
         Episode {
             actions: (0..STEPS).map(|_| action()).collect(),
-            observation: vec![0.0; env.spec().observation],
-            signals: vec![0.0; env.spec().signals.len()],
-            qpos: bare.model().qpos0().to_vec(),
+            observation,
+            qpos: env.pose().to_vec(),
             env,
             bare,
             frames,
@@ -59,7 +60,6 @@ impl Episode {
         let mut total = 0.0;
         for action in &self.actions {
             total += self.env.step(action, &mut self.observation).reward;
-            self.env.signals(&mut self.signals);
         }
         total
     }
@@ -67,6 +67,7 @@ impl Episode {
     fn by_mujoco_alone(&mut self) -> f64 {
         let data = self.bare.data_mut();
         data.reset();
+        data.qpos_mut().copy_from_slice(&self.qpos);
         data.forward();
         for action in &self.actions {
             data.ctrl_mut().copy_from_slice(action);

@@ -1,7 +1,8 @@
 //! What is measured of episodes of runners.
 //!
 //! ```text
-//! velocity_variance = Var of the velocities of all steps of all episodes of all policies       (Table 2 of the paper)
+//! u_t               = (c_t - c_{t-1})/dt                   velocity of the centre of mass, at c_t in the state s_t
+//! velocity_variance = Var of u over all steps of all episodes of all policies                  (Table 2 of the paper)
 //! ```
 
 use stein::env::{Episode, Measure};
@@ -10,8 +11,8 @@ use stein::plot::{Curve, CurveStyle, Figure, Lines};
 use crate::runner::SIGNALS;
 
 const X: usize = 0;
-const VELOCITY: usize = 3;
-const UNSTABLE: usize = 4;
+const CENTRE: usize = 4;
+const UNSTABLE: usize = 5;
 
 /// Bars of the histogram.
 const BARS: usize = 60;
@@ -23,9 +24,19 @@ fn signal(episode: &Episode, index: usize) -> impl Iterator<Item = f64> + '_ {
     episode.signal(index, SIGNALS.len())
 }
 
-/// The velocities of an episode's steps. The first state has none: nothing has moved yet.
-pub fn velocities(episode: &Episode) -> impl Iterator<Item = f64> + '_ {
-    signal(episode, VELOCITY).skip(1)
+/// The velocities u of an episode's steps of `step_time` seconds. A step in which the simulation blew up has none: it
+/// ends in the first pose.
+pub fn velocities(episode: &Episode, step_time: f64) -> impl Iterator<Item = f64> + '_ {
+    let steps = signal(episode, CENTRE).zip(signal(episode, CENTRE).skip(1));
+    steps
+        .zip(signal(episode, UNSTABLE).skip(1))
+        .filter(|(_, unstable)| *unstable == 0.0)
+        .map(move |((before, after), _)| (after - before) / step_time)
+}
+
+/// The velocities of all steps of these episodes.
+fn pool<'a>(episodes: impl Iterator<Item = &'a Episode>, step_time: f64) -> Vec<f64> {
+    episodes.flat_map(|episode| velocities(episode, step_time)).collect()
 }
 
 /// Mean and variance; NaN of nothing.
@@ -43,9 +54,8 @@ fn unstable<'a>(episodes: impl Iterator<Item = &'a Episode>) -> f64 {
 }
 
 /// Of one policy: how fast it is, how far it gets, how long it lasts.
-pub fn of_policy(episodes: &[Episode]) -> Vec<Measure> {
-    let pooled: Vec<f64> = episodes.iter().flat_map(velocities).collect();
-    let (mean, variance) = moments(&pooled);
+pub fn of_policy(episodes: &[Episode], step_time: f64) -> Vec<Measure> {
+    let (mean, variance) = moments(&pool(episodes.iter(), step_time));
     let ends: Vec<f64> = episodes
         .iter()
         .filter_map(|episode| signal(episode, X).last())
@@ -61,10 +71,9 @@ pub fn of_policy(episodes: &[Episode]) -> Vec<Measure> {
 }
 
 /// Of the ensemble: how differently its policies move.
-pub fn of_ensemble(policies: &[Vec<Episode>]) -> Vec<Measure> {
+pub fn of_ensemble(policies: &[Vec<Episode>], step_time: f64) -> Vec<Measure> {
     let episodes = || policies.iter().flatten();
-    let pooled: Vec<f64> = episodes().flat_map(velocities).collect();
-    let (mean, variance) = moments(&pooled);
+    let (mean, variance) = moments(&pool(episodes(), step_time));
     vec![
         ("velocity_variance", variance),
         ("velocity_mean", mean),
@@ -76,7 +85,7 @@ pub fn of_ensemble(policies: &[Vec<Episode>]) -> Vec<Measure> {
 pub fn figures(policies: &[Vec<Episode>], step_time: f64) -> Vec<(String, Figure)> {
     let pooled: Vec<Vec<f64>> = policies
         .iter()
-        .map(|episodes| episodes.iter().flat_map(velocities).collect())
+        .map(|episodes| pool(episodes.iter(), step_time))
         .collect();
     if pooled.iter().all(Vec::is_empty) {
         return Vec::new();
@@ -118,7 +127,7 @@ fn histogram(pooled: &[Vec<f64>]) -> Lines {
             "Velocities of the policies: variance of all {:.3} m²/s²",
             moments(&all).1
         ),
-        x: "velocity (m/s)".into(),
+        x: "velocity of the centre of mass (m/s)".into(),
         y: "share of the steps".into(),
         curves: pooled.iter().enumerate().map(curve).collect(),
     }

@@ -22,8 +22,9 @@ use stein::{Error, Result};
 use crate::simulation::{Outcome, Simulation};
 use crate::stage::{RobotStage, View};
 
-/// Names of the signals. The velocity is that of the step which led to the state, 0 in the first state.
-pub(crate) const SIGNALS: [&str; 5] = ["x", "z", "pitch", "velocity", "unstable"];
+/// Names of the signals. The velocity is that of the step which led to the state, 0 in the first state; `com_x` is the
+/// place of the centre of mass.
+pub(crate) const SIGNALS: [&str; 6] = ["x", "z", "pitch", "velocity", "com_x", "unstable"];
 
 /// The largest weight, cost or distance: beyond it returns could overflow.
 const LARGEST: f64 = 1e6;
@@ -242,10 +243,11 @@ impl Env for Runner {
         }
     }
 
-    fn signals(&self, signals: &mut [f64]) {
+    fn signals(&mut self, signals: &mut [f64]) {
         signals[..3].copy_from_slice(&self.simulation.positions()[..3]);
         signals[3] = self.velocity;
-        signals[4] = f64::from(u8::from(self.unstable));
+        signals[4] = self.simulation.centre_of_mass()[0];
+        signals[5] = f64::from(u8::from(self.unstable));
     }
 
     fn unstable(&self) -> bool {
@@ -292,11 +294,11 @@ macro_rules! runner_task {
             }
 
             fn measure(&self, episodes: &[stein::env::Episode]) -> Vec<stein::env::Measure> {
-                $crate::measure::of_policy(episodes)
+                $crate::measure::of_policy(episodes, self.rules().step_time)
             }
 
             fn measure_ensemble(&self, policies: &[Vec<stein::env::Episode>]) -> Vec<stein::env::Measure> {
-                $crate::measure::of_ensemble(policies)
+                $crate::measure::of_ensemble(policies, self.rules().step_time)
             }
 
             fn figures(&self, policies: &[Vec<stein::env::Episode>]) -> Vec<(String, stein::plot::Figure)> {

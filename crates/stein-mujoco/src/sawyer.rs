@@ -252,7 +252,7 @@ impl Env for Sawyer {
         }
     }
 
-    fn signals(&self, signals: &mut [f64]) {
+    fn signals(&mut self, signals: &mut [f64]) {
         signals[..JOINTS].copy_from_slice(self.simulation.positions());
         signals[measure::PEG..measure::TORQUES].copy_from_slice(&self.peg());
         signals[measure::TORQUES..measure::DISTANCE].copy_from_slice(&self.torques);

@@ -241,7 +241,7 @@ fn a_compensated_arm_stays_where_it_is() {
         for _ in 0..50 {
             step(env.as_mut(), &[0.0; JOINTS]);
         }
-        let moved = signals(env.as_ref())
+        let moved = signals(env.as_mut())
             .iter()
             .zip(NEUTRAL)
             .map(|(now, then)| (now - then).abs())
@@ -306,7 +306,7 @@ fn observation_reward_and_signals_by_hand() {
 
     let action = [0.5, -0.25, 0.1, 0.2, -1.0, 1.0, 0.3];
     let (outcome, seen) = step(env.as_mut(), &action);
-    let now = signals(env.as_ref());
+    let now = signals(env.as_mut());
     assert!(seen[7] > 0.1 && seen[8] < -0.1 && seen[12] > 0.1, "{seen:?}");
     assert_eq!(now[..7], seen[..7]);
     // The place is that of the very state which is observed.
@@ -322,7 +322,7 @@ fn observation_reward_and_signals_by_hand() {
     let mut free = make("sawyer", "reward = \"none\"");
     place(free.as_mut(), &NEUTRAL);
     assert_eq!(step(free.as_mut(), &action).0.reward, 0.0);
-    assert_eq!(signals(free.as_ref()), now);
+    assert_eq!(signals(free.as_mut()), now);
 }
 
 #[test]
@@ -378,10 +378,10 @@ fn a_blown_up_simulation_ends_the_episode_and_is_counted() {
         let (outcome, seen) = step(env.as_mut(), &[1.0; JOINTS]);
         assert_eq!((outcome.reward, outcome.terminated), (0.0, true), "{velocity}");
         assert_eq!(seen[..7], NEUTRAL);
-        let now = signals(env.as_ref());
+        let now = signals(env.as_mut());
         assert_eq!((now[UNSTABLE], &now[TORQUES..DISTANCE]), (1.0, &[0.0; JOINTS][..]));
         let (next, _) = step(env.as_mut(), &[1.0; JOINTS]);
-        assert!(!next.terminated && next.reward > 0.5 && signals(env.as_ref())[UNSTABLE] == 0.0);
+        assert!(!next.terminated && next.reward > 0.5 && signals(env.as_mut())[UNSTABLE] == 0.0);
     }
     assert!(!std::path::Path::new("MUJOCO_LOG.TXT").exists());
 }
@@ -453,7 +453,7 @@ fn the_walls_hold_the_peg() {
             for _ in 0..25 {
                 step(env.as_mut(), &[push, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
             }
-            signals(env.as_ref())[PEG + 1]
+            signals(env.as_mut())[PEG + 1]
         });
         assert!(held.abs() < 0.02 && free * push > 0.05, "{held} {free}");
     }

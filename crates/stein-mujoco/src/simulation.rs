@@ -79,6 +79,14 @@ impl Simulation {
         self.data.qvel()
     }
 
+    /// Where the centre of mass of everything is in the present state. Nothing of what follows depends on its being asked.
+    pub fn centre_of_mass(&mut self) -> [f64; 3] {
+        // A step leaves the places of a state that its integrator tried on the way.
+        self.data.kinematics();
+        self.data.com_pos();
+        self.data.subtree_com()[0]
+    }
+
     /// Time of one step of the integrator, in seconds.
     pub fn timestep(&self) -> f64 {
         self.data.model_opt().timestep

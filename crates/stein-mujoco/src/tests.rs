@@ -1,7 +1,7 @@
 //! The robots as environments: rewards, ends, observations, resets, and what is left of one episode in the next.
 
 use rand::{RngExt, SeedableRng};
-use stein::env::{Env, Episode, Registry, Step, Task};
+use stein::env::{Env, Episode, Measure, Registry, Step, Task};
 use stein::plot::Figure;
 use stein::rng::Stream;
 
@@ -24,7 +24,7 @@ pub(crate) fn observation(env: &dyn Env) -> Vec<f64> {
     vec![0.0; env.spec().observation]
 }
 
-pub(crate) fn signals(env: &dyn Env) -> Vec<f64> {
+pub(crate) fn signals(env: &mut dyn Env) -> Vec<f64> {
     let mut signals = vec![0.0; env.spec().signals.len()];
     env.signals(&mut signals);
     signals
@@ -105,9 +105,9 @@ fn rewards_follow_the_formula() {
         let mut env = make(robot, settings);
         place(robot, env.as_mut(), |_, qvel| qvel[0] = 0.7);
         let action = vec![0.5; env.spec().action()];
-        let before = signals(env.as_ref())[0];
+        let before = signals(env.as_mut())[0];
         let (step, _) = step(env.as_mut(), &action);
-        let after = signals(env.as_ref());
+        let after = signals(env.as_mut());
         let velocity = (after[0] - before) / dt;
         assert!(velocity.abs() > 0.01 && (after[3] - velocity).abs() < 1e-12);
         let norm = 0.25 * action.len() as f64;
@@ -119,7 +119,7 @@ fn rewards_follow_the_formula() {
         place(robot, free.as_mut(), |_, qvel| qvel[0] = 0.7);
         let (silent, _) = self::step(free.as_mut(), &action);
         assert_eq!((silent.reward, silent.terminated), (0.0, false));
-        assert_eq!(signals(free.as_ref()), after);
+        assert_eq!(signals(free.as_mut()), after);
     }
 }
 
@@ -134,7 +134,7 @@ fn the_deceptive_cheetah_is_paid_beyond_the_threshold_only() {
             place("halfcheetah", env.as_mut(), fast);
             place("halfcheetah", plain.as_mut(), fast);
             let steps = (step(env.as_mut(), &action).0, step(plain.as_mut(), &action).0);
-            (steps.0.reward, steps.1.reward, signals(env.as_ref())[0])
+            (steps.0.reward, steps.1.reward, signals(env.as_mut())[0])
         };
         // Not before it, in the very step that passes it, and after it.
         let (deceptive, usual, x) = run_from(threshold - 1.0);
@@ -180,7 +180,7 @@ fn falls_end_episodes() {
                 rewards.push(step.reward);
             }
             assert_eq!(rewards[0], rewards[1]);
-            let velocity = signals(env.as_ref())[3];
+            let velocity = signals(env.as_mut())[3];
             assert_eq!(
                 rewards[0] > velocity + 0.5,
                 !terminated,
@@ -236,7 +236,7 @@ fn velocities_are_clipped_where_they_are_published_so() {
             [25.0f64.min(clip), (-30.0f64).max(-clip), 4.0]
         );
         // The position along the way is not seen: the first is the height.
-        assert_eq!(seen[0], signals(env.as_ref())[1]);
+        assert_eq!(seen[0], signals(env.as_mut())[1]);
     }
 }
 
@@ -269,7 +269,8 @@ fn resets_have_the_published_distribution() {
                 .collect();
             positions.extend_from_slice(&off[..nq - 1]);
             velocities.extend_from_slice(&off[nq - 1..]);
-            assert_eq!(signals(env.as_ref())[3..], [0.0, 0.0]);
+            let now = signals(env.as_mut());
+            assert_eq!([now[3], now[5]], [0.0, 0.0]);
         }
         let uniform = |values: &[f64]| {
             let [mean, variance, kurtosis] = moments(values);
@@ -337,59 +338,95 @@ fn a_blown_up_simulation_ends_the_episode_and_is_counted() {
         for velocity in [1e12, -1e9, 5e4] {
             let mut env = make(robot, "");
             place(robot, env.as_mut(), |_, qvel| qvel.fill(velocity));
-            assert_eq!(signals(env.as_ref())[4], 0.0);
+            assert_eq!(signals(env.as_mut())[5], 0.0);
             let action = vec![1.0; env.spec().action()];
             let (step, seen) = step(env.as_mut(), &action);
             assert_eq!((step.reward, step.terminated), (0.0, true), "{robot} {velocity}");
             assert!(seen.iter().all(|value| value.abs() < 10.0), "{seen:?}");
-            assert_eq!(signals(env.as_ref())[3..], [0.0, 1.0]);
+            let now = signals(env.as_mut());
+            assert_eq!([now[3], now[5]], [0.0, 1.0]);
             // The next step is an ordinary one again.
             let (next, _) = self::step(env.as_mut(), &action);
             assert!(!next.terminated && next.reward.is_finite());
-            assert_eq!(signals(env.as_ref())[4], 0.0);
+            assert_eq!(signals(env.as_mut())[5], 0.0);
         }
     }
     assert!(!std::path::Path::new("MUJOCO_LOG.TXT").exists());
 }
 
-/// An episode of these velocities, one a step, which blows up at its end or not.
+/// An episode of a hopper whose centre of mass has these velocities, one a step, and whose root moves by as many metres.
+/// It may blow up in one more step, back to where it began.
 fn moving(velocities: &[f64], unstable: bool) -> Episode {
-    let mut signals = vec![0.0; 5];
-    let mut x = 0.0;
-    for (index, velocity) in velocities.iter().enumerate() {
+    let mut signals = vec![0.0; 6];
+    let (mut x, mut centre) = (0.0, 0.0);
+    for velocity in velocities {
         x += velocity;
-        let last = index + 1 == velocities.len();
-        signals.extend([x, 1.0, 0.0, *velocity, f64::from(u8::from(unstable && last))]);
+        centre += velocity * 0.008;
+        signals.extend([x, 1.0, 0.0, 7.0, centre, 0.0]);
+    }
+    if unstable {
+        signals.extend([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
     }
     Episode {
-        rewards: vec![1.0; velocities.len()],
+        rewards: vec![1.0; velocities.len() + usize::from(unstable)],
         signals,
-        terminated: false,
+        terminated: unstable,
+    }
+}
+
+#[test]
+fn the_centre_of_mass_is_that_of_the_state() {
+    let mut env = make("hopper", "");
+    let mut other = make("hopper", "");
+    let action = [0.7, -0.4, 0.9];
+    for env in [&mut env, &mut other] {
+        place("hopper", env.as_mut(), |qpos, qvel| (qpos[0], qvel[0]) = (0.3, 1.0));
+    }
+    for _ in 0..50 {
+        let (_, seen) = step(env.as_mut(), &action);
+        let now = signals(env.as_mut());
+        // A fresh simulation put into this very state.
+        let mut still = Simulation::new(HopperConfig::default().rules().model).unwrap();
+        let mut qpos = vec![now[0]];
+        qpos.extend_from_slice(&seen[..5]);
+        still.set_state(&qpos, &[0.0; 6]);
+        let (masses, places) = (still.model().body_mass(), still.data().xipos());
+        let moment: f64 = masses.iter().zip(places).map(|(mass, place)| mass * place[0]).sum();
+        let expected = moment / masses.iter().sum::<f64>();
+        assert!((now[4] - expected).abs() < 1e-12, "{} {expected}", now[4]);
+        assert!((now[4] - now[0]).abs() > 1e-4, "the centre of mass is not the root");
+        // To ask for it changes nothing.
+        assert_eq!(step(other.as_mut(), &action).1, seen);
     }
 }
 
 #[test]
 fn measures_are_those_of_the_velocities_of_all_steps() {
     let task = HopperConfig::default();
+    // The step that blows up has no velocity, and ends at 0.
     let slow = vec![moving(&[1.0, 3.0], false), moving(&[2.0, 2.0, 2.0, 2.0], true)];
     let fast = vec![moving(&[6.0, 6.0], true)];
     let measures = task.measure(&slow);
     let expected = [
         ("velocity_mean", 2.0),
         ("velocity_std", (1.0f64 / 3.0).sqrt()),
-        ("final_x", 6.0),
-        ("episode_length", 3.0),
+        ("final_x", 2.0),
+        ("episode_length", 3.5),
         ("unstable", 1.0),
     ];
-    for (measure, expected) in measures.iter().zip(expected) {
-        assert_eq!(measure.0, expected.0);
-        assert!((measure.1 - expected.1).abs() < 1e-12, "{measure:?}");
-    }
+    let same = |measures: &[Measure], expected: &[Measure]| {
+        assert_eq!(measures.len(), expected.len());
+        for (measure, expected) in measures.iter().zip(expected) {
+            assert_eq!(measure.0, expected.0);
+            assert!((measure.1 - expected.1).abs() < 1e-12, "{measure:?}");
+        }
+    };
+    same(&measures, &expected);
     // 1, 3, 2, 2, 2, 2, 6, 6: mean 3, squares of the deviations 4 + 0 + 4·1 + 2·9 = 26.
     let ensemble = task.measure_ensemble(&[slow, fast]);
-    assert_eq!(
-        ensemble,
-        [("velocity_variance", 3.25), ("velocity_mean", 3.0), ("unstable", 2.0)]
+    same(
+        &ensemble,
+        &[("velocity_variance", 3.25), ("velocity_mean", 3.0), ("unstable", 2.0)],
     );
 }
 
@@ -424,7 +461,7 @@ fn positions_are_drawn_over_seconds() {
     let task = HopperConfig::default();
     let policies = [
         vec![moving(&[1.0, 1.0, 3.0], false), moving(&[-2.0], false)],
-        vec![moving(&[0.5; 1001], true)],
+        vec![moving(&[0.5; 1001], false)],
     ];
     let figures = task.figures(&policies);
     let [_, (name, Figure::Lines(lines))] = &figures[..] else {

@@ -32,7 +32,7 @@ impl Env for Fragile {
         }
     }
 
-    fn signals(&self, _signals: &mut [f64]) {}
+    fn signals(&mut self, _signals: &mut [f64]) {}
 
     fn unstable(&self) -> bool {
         self.steps == 5 && self.episode.is_multiple_of(2)

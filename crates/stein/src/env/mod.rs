@@ -61,8 +61,9 @@ pub trait Env: Send {
     /// Takes one step and writes the next observation. `action` lies within the bounds of the spec.
     fn step(&mut self, action: &[f64], observation: &mut [f64]) -> Step;
 
-    /// Writes the named signals of the present state (for metrics and plots, never seen by a policy).
-    fn signals(&self, signals: &mut [f64]);
+    /// Writes the named signals of the present state (for metrics and plots, never seen by a policy). Evaluation asks for
+    /// them, training does not; to ask must change nothing of what follows.
+    fn signals(&mut self, signals: &mut [f64]);
 
     /// Whether the last step terminated the episode because the simulation broke down; training counts such episodes.
     fn unstable(&self) -> bool {

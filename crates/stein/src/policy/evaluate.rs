@@ -72,7 +72,7 @@ impl<'a> Performer<'a> {
             })
         };
         let mut episode = Episode::default();
-        let mut record = |env: &dyn Env, episode: &mut Episode| {
+        let mut record = |env: &mut dyn Env, episode: &mut Episode| {
             env.signals(&mut signals);
             episode.signals.extend_from_slice(&signals);
             watch(env);
@@ -83,7 +83,7 @@ impl<'a> Performer<'a> {
             &mut observation,
         );
         check(&rollout::BEGUN, 0, &observation)?;
-        record(env.as_ref(), &mut episode);
+        record(env.as_mut(), &mut episode);
         loop {
             narrow
                 .iter_mut()
@@ -99,7 +99,7 @@ impl<'a> Performer<'a> {
             let step = env.step(&action, &mut observation);
             episode.rewards.push(step.reward);
             check(&step, episode.rewards.len(), &observation)?;
-            record(env.as_ref(), &mut episode);
+            record(env.as_mut(), &mut episode);
             episode.terminated = step.terminated;
             if step.terminated || step.truncated {
                 return Ok(episode);

@@ -254,7 +254,7 @@ impl Env for Maze {
         }
     }
 
-    fn signals(&self, signals: &mut [f64]) {
+    fn signals(&mut self, signals: &mut [f64]) {
         self.observe(&mut signals[..4]);
         signals[4] = distance(self.position, self.goal);
     }
