@@ -1,4 +1,4 @@
-//! Options that `train` and `bench` share: where settings come from.
+//! Options that several commands share: where settings come from, and how many threads there are.
 
 use std::path::PathBuf;
 
@@ -39,9 +39,9 @@ pub struct TrainOptions {
     /// One setting by its dotted key, as in ppo.clip=0.1 or env.horizon=200 (may be repeated)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Threads to use; the results are the same for any number [default: all cores]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    /// How many threads there are.
+    #[command(flatten)]
+    pub threads: Threads,
 }
 
 impl TrainOptions {
@@ -103,23 +103,28 @@ impl TrainOptions {
         let source = self.apply(&mut table)?;
         Settings::resolve(table, &source, registry)
     }
-
-    /// Makes the pool of threads that everything runs on.
-    pub fn pool(&self) -> Result<rayon::ThreadPool> {
-        pool(self.threads)
-    }
 }
 
-/// A pool of so many threads; of all cores where none are given.
-pub fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
-    let number = threads.unwrap_or(0);
-    if threads == Some(0) || number > 4096 {
-        return Err(Error::input(format!(
-            "--threads {number} is out of range: choose 1 to 4096"
-        )));
+/// The option `--threads`.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Threads {
+    /// Threads to use; the results are the same for any number [default: all cores]
+    #[arg(long = "threads", value_name = "N")]
+    number: Option<usize>,
+}
+
+impl Threads {
+    /// Makes the pool of threads that everything runs on.
+    pub fn pool(self) -> Result<rayon::ThreadPool> {
+        let number = self.number.unwrap_or(0);
+        if self.number == Some(0) || number > 4096 {
+            return Err(Error::input(format!(
+                "--threads {number} is out of range: choose 1 to 4096"
+            )));
+        }
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(number)
+            .build()
+            .map_err(|error| Error::failed(format!("cannot start the threads: {error}; try a smaller --threads")))
     }
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(number)
-        .build()
-        .map_err(|error| Error::failed(format!("cannot start the threads: {error}; try a smaller --threads")))
 }

@@ -55,6 +55,16 @@ fn train_and_eval_print_one_json_object() {
     );
     assert_eq!(report["policies"], summary["policies"], "the summary is the evaluation");
     assert_eq!(eval(&[]).stdout, finished.stdout, "twice the same");
+    assert_eq!(
+        eval(&["--threads=1"]).stdout,
+        finished.stdout,
+        "on any number of threads"
+    );
+    assert_eq!(eval(&["--threads=3"]).stdout, finished.stdout);
+    for command in ["eval", "plot", "video"] {
+        let finished = run(stein(&[command, folder.to_str().unwrap(), "--threads=0"]));
+        support::assert_refused(&finished, 2, &["--threads 0"]);
+    }
     assert_ne!(eval(&["--episodes=2"]).stdout, finished.stdout);
     assert_ne!(eval(&["--seed=6"]).stdout, finished.stdout);
     assert_ne!(eval(&["--stochastic"]).stdout, finished.stdout);

@@ -38,7 +38,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let mut settings = options.resolve(registry)?;
     // A run long enough that ratios do not come to rest while they are timed (`ratio.idle`).
     settings.config.iterations = settings.config.iterations.max(100 * (timed + 1));
-    let pool = options.pool()?;
+    let pool = options.threads.pool()?;
     let result = pool.install(|| -> Result<Value> {
         let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
         trainer.iterate()?;

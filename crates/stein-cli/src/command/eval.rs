@@ -12,6 +12,7 @@ use stein::run::settings::Settings;
 use stein::train::Trainer;
 use stein::{Error, Result};
 
+use crate::options::Threads;
 use crate::{Ended, print, print_json};
 
 /// Arguments of `stein eval`.
@@ -28,6 +29,8 @@ pub struct Arguments {
     /// Sample actions instead of taking the mean
     #[arg(long)]
     stochastic: bool,
+    #[command(flatten)]
+    threads: Threads,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -60,15 +63,11 @@ pub fn check_episodes(episodes: usize) -> Result<()> {
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     check_episodes(arguments.episodes)?;
+    let pool = arguments.threads.pool()?;
     let (settings, trainer) = load(&arguments.run, registry)?;
     let seed = arguments.seed.unwrap_or(settings.config.seed);
-    let episodes = evaluate(
-        &trainer.ensemble,
-        settings.task.as_ref(),
-        seed,
-        arguments.episodes,
-        arguments.stochastic,
-    )?;
+    let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
+    let episodes = pool.install(|| evaluate(ensemble, task, seed, arguments.episodes, arguments.stochastic))?;
     let report = report(&settings, &episodes);
     if arguments.json {
         print_json(&Value::Object(report));

@@ -11,6 +11,7 @@ use stein::run::metrics::Table;
 use stein::{Error, Result};
 
 use super::eval::{check_episodes, load};
+use crate::options::Threads;
 use crate::{Ended, print};
 
 /// Arguments of `stein plot`.
@@ -27,10 +28,13 @@ pub struct Arguments {
     /// Where the pictures go [default: RUN/figures]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    threads: Threads,
 }
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     check_episodes(arguments.episodes)?;
+    let pool = arguments.threads.pool()?;
     let folder = RunFolder::open(&arguments.run)?;
     let out = arguments.out.unwrap_or_else(|| folder.file("figures"));
     let (settings, trainer) = load(&arguments.run, registry)?;
@@ -40,14 +44,8 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     if path.exists() {
         figures.extend(kernel::figure(&Table::read(&path)?, config));
     }
-    let task = settings.task.as_ref();
-    let episodes = evaluate(
-        &trainer.ensemble,
-        task,
-        config.seed,
-        arguments.episodes,
-        arguments.stochastic,
-    )?;
+    let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
+    let episodes = pool.install(|| evaluate(ensemble, task, config.seed, arguments.episodes, arguments.stochastic))?;
     figures.extend(task.figures(&episodes));
     std::fs::create_dir_all(&out).map_err(|error| Error::io("create the folder", &out, error))?;
     for (name, figure) in figures {

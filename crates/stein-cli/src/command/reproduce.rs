@@ -22,7 +22,7 @@ use stein::train::Trainer;
 use stein::{Error, Result};
 
 use super::train::{stop_on_interrupt, train_to_the_end};
-use crate::options::TrainOptions;
+use crate::options::{Threads, TrainOptions};
 use crate::{Ended, print, tell};
 
 /// The experiments that there are, with their files.
@@ -48,9 +48,8 @@ pub struct Arguments {
     /// Only these cases
     #[arg(long, value_name = "LABEL", num_args = 1..)]
     only: Vec<String>,
-    /// Threads to use; the results are the same for any number [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: Threads,
 }
 
 /// An experiment, as its file has it.
@@ -108,7 +107,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         threads: arguments.threads,
         ..TrainOptions::default()
     };
-    let pool = options.pool()?;
+    let pool = options.threads.pool()?;
     let plan = plan(arguments)?;
     stop_on_interrupt()?;
     let figures = plan.out.join("figures");

@@ -40,7 +40,7 @@ pub struct Arguments {
 static STOP: AtomicBool = AtomicBool::new(false);
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
-    let pool = arguments.options.pool()?;
+    let pool = arguments.options.threads.pool()?;
     let (settings, place) = prepare(&arguments, registry)?;
     // Before the folder is made: settings that turn out not to work leave none behind.
     let mut trainer = pool.install(|| Trainer::new(settings.config.clone(), settings.task.as_ref()))?;

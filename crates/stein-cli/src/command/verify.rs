@@ -13,7 +13,7 @@ use stein::verify::training::{Course, Followed, follow};
 use stein::verify::{self, Preset, SAMPLES, Score, System, tabular};
 use stein::{Error, Result};
 
-use crate::options::pool;
+use crate::options::Threads;
 use crate::{Ended, print, print_json};
 
 /// Arguments of `stein verify`.
@@ -46,9 +46,8 @@ pub struct Arguments {
     /// Transitions drawn of each policy of --mdp
     #[arg(long, value_name = "N", default_value_t = SAMPLES, requires = "mdp")]
     samples: usize,
-    /// Threads to use; the results are the same for any number [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: Threads,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -63,7 +62,7 @@ pub fn run(arguments: Arguments) -> Result<Ended> {
             "--set {pair} is for --training; the other forms have a preset of their own (docs/verify.md)"
         )));
     }
-    let pool = pool(arguments.threads)?;
+    let pool = arguments.threads.pool()?;
     match &arguments.mdp {
         Some(path) => pool.install(|| file(path, &arguments)),
         None if arguments.training => pool.install(|| training(&arguments)),

@@ -11,6 +11,7 @@ use stein::video::{Film, FilmConfig, Format, encode, png, record};
 use stein::{Error, Result};
 
 use super::eval::load;
+use crate::options::Threads;
 use crate::{Ended, print};
 
 /// Arguments of `stein video`.
@@ -36,6 +37,8 @@ pub struct Arguments {
     /// FILE.gif, or FILE.png for an animated PNG [default: RUN/figures/video.gif]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    threads: Threads,
 }
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
@@ -47,6 +50,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         height,
     };
     config.validate()?;
+    let pool = arguments.threads.pool()?;
     let out = arguments.out.unwrap_or_else(|| {
         let name = arguments
             .policy
@@ -81,10 +85,10 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     })?;
     let seed = arguments.seed.unwrap_or(settings.config.seed);
     // Collected in order, so that of several failures it is always the same one that is told.
-    let takes: Vec<_> = policies
-        .into_par_iter()
-        .map(|policy| record(ensemble, policy, task, seed))
-        .collect();
+    let takes: Vec<_> = pool.install(|| {
+        let policies = policies.into_par_iter();
+        policies.map(|policy| record(ensemble, policy, task, seed)).collect()
+    });
     let mut film = Film::new(config, stage, takes.into_iter().collect::<Result<_>>()?)?;
     // Before the long work, so that a place that cannot be written to costs nothing.
     if let Some(folder) = out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
