@@ -133,6 +133,8 @@ pub(super) struct Entry {
 pub(super) enum Sample {
     /// A line, with the end marker of a policy where it has one.
     Line(Pen, Option<usize>),
+    /// The dot that a curve of a single point is drawn as.
+    Dot(Pen),
     /// The ball of the start.
     Start,
     /// The disc of the goal.
@@ -294,6 +296,7 @@ impl Frame {
                         page.marker(centre, 5.5, policy)?;
                     }
                 }
+                Sample::Dot(pen) => page.dot(centre, pen)?,
                 Sample::Start => page.disc(centre, 8.0, START, WALL)?,
                 Sample::Goal => page.disc(centre, 8.0, GOAL, WALL)?,
                 Sample::Nothing => {}

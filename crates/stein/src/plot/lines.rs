@@ -45,10 +45,13 @@ fn pen(style: CurveStyle) -> Pen {
 
 fn entry(curve: &Curve) -> Option<Entry> {
     let text = curve.name.clone()?;
-    Some(Entry {
-        sample: Sample::Line(pen(curve.style), None),
-        text,
-    })
+    let pen = pen(curve.style);
+    let sample = if curve.points.len() == 1 {
+        Sample::Dot(pen)
+    } else {
+        Sample::Line(pen, None)
+    };
+    Some(Entry { sample, text })
 }
 
 /// The runs of points between those that cannot be drawn.
@@ -61,7 +64,7 @@ fn unbroken(points: &[[f64; 2]]) -> Vec<&[[f64; 2]]> {
 fn draw_piece<DB: DrawingBackend>(piece: &[[f64; 2]], pen: Pen, window: &Window, page: &Page<DB>) -> Result<()> {
     let points: Vec<Point> = piece.iter().map(|point| window.place(*point)).collect();
     match points[..] {
-        [point] => page.disc(point, 1.2 * pen.width + 2.0, pen.colour, pen.colour),
+        [point] => page.dot(point, pen),
         _ => page.line(&points, pen),
     }
 }

@@ -107,6 +107,11 @@ impl<DB: DrawingBackend> Page<DB> {
         Ok(())
     }
 
+    /// A lone point of a curve that this pen draws.
+    pub(super) fn dot(&self, centre: Point, pen: Pen) -> Result<()> {
+        self.disc(centre, 1.2 * pen.width + 2.0, pen.colour, pen.colour)
+    }
+
     /// The outline of a circle.
     pub(super) fn ring(&self, centre: Point, radius: f64, pen: Pen) -> Result<()> {
         let angles = (0..=72).map(|part| TAU * f64::from(part) / 72.0);

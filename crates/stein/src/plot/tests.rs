@@ -372,6 +372,23 @@ fn points_that_are_not_finite_break_a_curve() {
 }
 
 #[test]
+fn a_lone_point_is_a_dot_in_the_legend_too() {
+    let dots = |name: Option<&str>| {
+        let figure = Figure::Lines(lines(vec![curve(name, CurveStyle::Mean, vec![[1.0, 2.0]])]));
+        let svg = vector::svg(&figure).unwrap();
+        let black = |tag: &str| {
+            svg.lines()
+                .filter(|line| line.starts_with(tag) && line.contains("#000000"))
+                .count()
+        };
+        (black("<circle"), black("<polyline"))
+    };
+    let (unnamed, named) = (dots(None), dots(Some("target")));
+    assert!(unnamed.0 > 0);
+    assert_eq!(named, (2 * unnamed.0, unnamed.1));
+}
+
+#[test]
 fn odd_curves_are_drawn() {
     let nan = f64::NAN;
     let odd: [&[[f64; 2]]; 8] = [
