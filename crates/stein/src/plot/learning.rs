@@ -4,9 +4,20 @@ use super::{Curve, CurveStyle, Figure, Lines};
 use crate::run::config::Config;
 use crate::run::metrics::Table;
 
-/// Learning curves of several cases: `cases` has the title of each and a curve for each of its seeds. Their mean is drawn
-/// over them, at the points that all seeds have; a point of no value is passed over.
+/// Most points of a curve in a comparison: with more, several curves cannot be told apart.
+const POINTS: usize = 100;
+
+/// Learning curves of several cases: `cases` has the title of each and a curve for each of its seeds, one point an
+/// iteration. Long curves are thinned out to means over as many iterations as the axis says. The mean of the seeds is
+/// drawn over them, at the points that all seeds have; a point of no value is passed over.
 pub fn comparison(title: &str, cases: &[(&str, Vec<Vec<[f64; 2]>>)]) -> Figure {
+    let longest = cases.iter().flat_map(|(_, seeds)| seeds).map(Vec::len).max();
+    let window = longest.unwrap_or(0).div_ceil(POINTS).max(1);
+    let thin = |(name, seeds): &(&str, Vec<Vec<[f64; 2]>>)| {
+        let seeds: Vec<_> = seeds.iter().map(|points| means(points, window)).collect();
+        (name.to_string(), seeds)
+    };
+    let cases: Vec<_> = cases.iter().map(thin).collect();
     let mut curves = Vec::new();
     for (number, (_, seeds)) in cases.iter().enumerate().filter(|(_, (_, seeds))| seeds.len() > 1) {
         curves.extend(seeds.iter().map(|points| Curve {
@@ -22,17 +33,31 @@ pub fn comparison(title: &str, cases: &[(&str, Vec<Vec<[f64; 2]>>)]) -> Figure {
             [seeds[0][k][0], total / seeds.len() as f64]
         };
         curves.push(Curve {
-            name: Some((*name).into()),
+            name: Some(name.clone()),
             style: CurveStyle::Policy(number),
             points: (0..length).map(mean).collect(),
         });
     }
     Figure::Lines(Lines {
         title: title.into(),
-        x: "steps of each policy".into(),
+        x: match window {
+            1 => "steps of each policy".into(),
+            _ => format!("steps of each policy (a point: mean of {window} iterations)"),
+        },
         y: "return of an episode".into(),
         curves,
     })
+}
+
+/// Means of every `window` points, or of what is left at the end; points of no value do not enter.
+fn means(points: &[[f64; 2]], window: usize) -> Vec<[f64; 2]> {
+    let mean = |chunk: &[[f64; 2]], axis: usize| {
+        let finite = chunk.iter().filter(|point| point[1].is_finite());
+        let values: Vec<f64> = finite.map(|point| point[axis]).collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    };
+    let chunks = points.chunks(window);
+    chunks.map(|chunk| [mean(chunk, 0), mean(chunk, 1)]).collect()
 }
 
 /// The figures that every run has, by file name without extension.
@@ -90,5 +115,21 @@ mod tests {
         assert_eq!(styles, expected);
         assert_eq!(lines.curves[2].points, [[1.0, 3.0], [2.0, 6.0]]);
         assert_eq!(lines.curves[3].points, [[1.0, 7.0]]);
+        assert_eq!(lines.x, "steps of each policy");
+    }
+
+    #[test]
+    fn long_curves_of_a_comparison_are_thinned_out_to_means() {
+        // A line with a gap: its means lie on it.
+        let point = |k: usize| [k as f64, if k == 4 { f64::NAN } else { 3.0 * k as f64 }];
+        let long: Vec<[f64; 2]> = (0..250).map(point).collect();
+        let Figure::Lines(lines) = comparison("title", &[("long", vec![long])]) else {
+            panic!("not lines");
+        };
+        let points = &lines.curves[0].points;
+        assert_eq!(points.len(), 84);
+        assert_eq!(points[..2], [[1.0, 3.0], [4.0, 12.0]]);
+        assert_eq!(points[83], [249.0, 747.0]);
+        assert!(lines.x.contains("mean of 3 iterations"));
     }
 }
