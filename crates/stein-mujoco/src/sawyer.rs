@@ -91,7 +91,7 @@ impl Default for SawyerConfig {
 
 impl SawyerConfig {
     /// The model of these settings.
-    fn simulation(&self) -> Result<Simulation> {
+    pub(crate) fn simulation(&self) -> Result<Simulation> {
         let mut simulation = if self.gravity_compensation {
             Simulation::new(MODEL)?
         } else {

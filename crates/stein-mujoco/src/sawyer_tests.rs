@@ -460,6 +460,36 @@ fn the_walls_hold_the_peg() {
 }
 
 #[test]
+fn hard_blows_do_not_drive_the_arm_into_the_table() {
+    for integrator in [Integrator::Rk4, Integrator::ImplicitFast] {
+        let config = SawyerConfig {
+            integrator,
+            ..SawyerConfig::default()
+        };
+        let (mut deepest, mut touched) = (0.0f64, 0);
+        for seed in 0..10 {
+            let mut stream = Stream::seed_from_u64(seed);
+            let mut simulation = config.simulation().unwrap();
+            simulation.set_state(&NEUTRAL, &[0.0; JOINTS]);
+            for _ in 0..10 {
+                // Full torques, one way or the other, for 0.4 s each.
+                let control: Vec<f64> = (0..JOINTS)
+                    .map(|_| if stream.random::<bool>() { 1.0 } else { -1.0 })
+                    .collect();
+                for _ in 0..400 {
+                    assert_eq!(simulation.step(&control, 1), Outcome::Stable);
+                    let depths = simulation.data().contact().iter().map(|contact| -contact.dist);
+                    deepest = depths.clone().fold(deepest, f64::max);
+                    touched += depths.count();
+                }
+            }
+        }
+        assert!(touched > 1000, "{touched} contacts");
+        assert!(deepest < 0.01, "{:.1} mm deep", 1e3 * deepest);
+    }
+}
+
+#[test]
 fn impossible_settings_are_refused_by_name() {
     for (settings, expected) in [
         ("reward = \"nothing\"", "env.reward is wrong"),
