@@ -6,7 +6,10 @@ mod command;
 mod options;
 mod progress;
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use stein::env::Registry;
 
 pub use options::TrainOptions;
@@ -59,7 +62,7 @@ pub fn registry() -> Registry {
 
 /// Runs the program with these environments and exits: 0 done, 1 failed, 2 bad input, 130 interrupted (state saved).
 pub fn main_with(registry: Registry) -> ! {
-    let arguments = Arguments::parse();
+    let arguments = arguments(std::env::args_os()).unwrap_or_else(|error| refuse(&error));
     let result = match arguments.command {
         Command::Train(arguments) => command::train::run(arguments, &registry),
         Command::Eval(arguments) => command::eval::run(arguments, &registry),
@@ -82,6 +85,48 @@ pub fn main_with(registry: Registry) -> ! {
     std::process::exit(code)
 }
 
+/// Reads the command line. A negative number is a value of the option before it, right or wrong, and no option itself.
+fn arguments<T>(words: impl IntoIterator<Item = T>) -> clap::error::Result<Arguments>
+where
+    T: Into<OsString> + Clone,
+{
+    let command = Arguments::command().mut_subcommands(|command| {
+        command.mut_args(|argument| {
+            let takes_values = argument.get_action().takes_values();
+            argument.allow_negative_numbers(takes_values)
+        })
+    });
+    Arguments::from_arg_matches(&command.try_get_matches_from(words)?)
+}
+
+/// Says in one sentence what is wrong with the command line, and exits. Help and version are no mistakes.
+fn refuse(error: &clap::Error) -> ! {
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        error.exit();
+    }
+    let help = std::env::args().nth(1).filter(|name| {
+        let command = Arguments::command();
+        command.find_subcommand(name).is_some()
+    });
+    let help = help.map_or("stein --help".into(), |name| format!("stein {name} --help"));
+    tell(&sentence(&error.render().to_string(), &help));
+    std::process::exit(2)
+}
+
+/// One sentence out of clap's several lines: the complaint, a name that was probably meant, and where to look.
+fn sentence(message: &str, help: &str) -> String {
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"));
+    // "-- -1" is no help to one who forgot what an option takes.
+    let (tips, words): (Vec<&str>, Vec<&str>) = lines.partition(|line| line.starts_with("tip:"));
+    let tips = tips.iter().map(|tip| tip.trim_start_matches("tip:").trim());
+    let tip: String = tips
+        .filter(|tip| tip.contains("similar"))
+        .map(|tip| format!("; {tip}"))
+        .collect();
+    format!("{}{tip}; see `{help}`", words.join(" "))
+}
+
 /// Prints text on stdout; a reader that has gone away (`stein … | head`) is no error.
 fn print(text: &str) {
     use std::io::Write;
@@ -97,4 +142,39 @@ fn tell(line: &str) {
 /// Prints one JSON object on stdout.
 fn print_json(value: &serde_json::Value) {
     print(&format!("{value:#}\n"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sentence for these arguments.
+    fn refused(arguments: &[&str]) -> String {
+        let error = super::arguments([&["stein"], arguments].concat()).err().unwrap();
+        sentence(&error.render().to_string(), "stein --help")
+    }
+
+    #[test]
+    fn mistakes_on_the_command_line_get_one_sentence() {
+        for (arguments, expected) in [
+            (
+                &["replay", "hopper"][..],
+                "error: the following required arguments were not provided: --input <FILE>; see `stein --help`",
+            ),
+            (
+                &["eval", "run", "--episods", "3"],
+                "error: unexpected argument '--episods' found; a similar argument exists: '--episodes'; see `stein --help`",
+            ),
+            (
+                &["eval", "run", "--episodes", "-3"],
+                "error: invalid value '-3' for '--episodes <N>': invalid digit found in string; see `stein --help`",
+            ),
+            (
+                &["trian"],
+                "error: unrecognized subcommand 'trian'; a similar subcommand exists: 'train'; see `stein --help`",
+            ),
+        ] {
+            assert_eq!(refused(arguments), expected);
+        }
+    }
 }

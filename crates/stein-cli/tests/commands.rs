@@ -80,8 +80,9 @@ fn train_and_eval_print_text_for_people() {
     assert!(finished.stdout.starts_with("done: "), "{}", finished.stdout);
     let lines: Vec<&str> = finished.stderr.lines().collect();
     assert!(lines[0].starts_with("training 3 policies on maze by ppo (seed 5, 12 × 256 steps each) in "));
-    assert_eq!(lines.len(), 13, "one line an iteration: {}", finished.stderr);
+    assert_eq!(lines.len(), 14, "one line an iteration: {}", finished.stderr);
     assert!(lines[1].starts_with("iteration 1/12 ") && lines[12].starts_with("iteration 12/12 "));
+    assert_eq!(lines[13], "evaluating 5 episodes of each policy");
     let text = succeed(stein(&["eval", folder.to_str().unwrap()])).stdout;
     for word in POLICY.iter().chain(&ENSEMBLE) {
         assert!(text.contains(word), "no {word} in: {text}");

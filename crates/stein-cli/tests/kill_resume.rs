@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs;
+use std::io::BufRead;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -283,6 +284,29 @@ fn a_finished_run_resumes_to_nothing_and_goes_on_when_asked_for_more() {
     Results::of(&more).assert_same_in(&less, "12 iterations in two parts");
     let settings = |folder: &Path| fs::read(folder.join("config.toml")).unwrap();
     assert!(settings(&more) == settings(&less), "config.toml differs");
+}
+
+#[test]
+fn an_interrupt_during_the_evaluation_stops_at_once_and_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    // Episodes so long that the evaluation would take a while.
+    let extra = ["--set=env.horizon=1000000", "--iterations=2"];
+    let mut child = support::start(train(&folder, &extra));
+    let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut lines = stderr.lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("evaluating ")));
+    sleep(Duration::from_millis(200));
+    send("INT", &child);
+    let said: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].contains("their training is saved: go on with `stein train --resume"),
+        "{said:?}"
+    );
+    assert!(!folder.join("summary.json").exists());
+    assert_eq!((rows(&folder), checkpoints(&folder).len()), (2, 1));
+    assert_clean(&folder);
 }
 
 #[test]

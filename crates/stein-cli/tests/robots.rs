@@ -117,14 +117,16 @@ fn wrong_scripts_are_refused() {
         script.as_object_mut().unwrap().remove(key);
         script.to_string()
     };
-    let cases: [(String, &[&str]); 17] = [
-        (String::new(), &["not JSON", "EOF"]),
-        ("{\"qpos\": [0, 1".into(), &["not JSON"]),
-        (script(3).to_string() + "}", &["not JSON", "trailing"]),
-        (script(3).to_string().replace("1.25", "NaN"), &["not JSON"]),
+    let cases: [(String, &[&str]); 19] = [
+        (String::new(), &["cannot be read as JSON", "EOF"]),
+        ("{\"qpos\": [0, 1".into(), &["cannot be read as JSON"]),
+        (script(3).to_string() + "}", &["cannot be read as JSON", "trailing"]),
+        (script(3).to_string().replace("1.25", "NaN"), &["JSON has no NaN"]),
         (script(3).to_string().replace("1.25", "1e999"), &["out of range"]),
-        ("[1, 2]".into(), &["qpos [nq]"]),
-        ("7".into(), &["qpos [nq]"]),
+        ("[1, 2]".into(), &["no JSON object", "qpos [nq]"]),
+        ("[[0,1,0,0,0,0], [0,0,0,0,0,0], []]".into(), &["no JSON object"]),
+        ("7".into(), &["no JSON object", "qpos [nq]"]),
+        ("null".into(), &["no JSON object"]),
         (without("qvel"), &["missing field `qvel`", "actions [T][nu]"]),
         (without("actions"), &["missing field `actions`"]),
         (changed("/qpos/1", json!("high")), &["qpos[1]", "string"]),
@@ -132,7 +134,10 @@ fn wrong_scripts_are_refused() {
             changed("/actions/2", json!(0.5)),
             &["actions[2]", "expected a sequence"],
         ),
-        (changed("/qpos", json!([0, 1])), &["qpos has 2 numbers", "write 6"]),
+        (
+            changed("/qpos", json!([0, 1])),
+            &["qpos has 2 numbers", "write 6, as hopper has"],
+        ),
         (changed("/qvel", json!(vec![0; 7])), &["qvel has 7 numbers", "write 6"]),
         (
             changed("/actions/1", json!([0, 0])),
@@ -155,6 +160,9 @@ fn wrong_scripts_are_refused() {
             assert_refused(&finished, 2, &[words, &["script.json", ";"]].concat());
         }
     }
+    // The mark that some editors put before everything else does no harm.
+    let marked = write(place.path(), &format!("\u{feff}{}", script(3)));
+    succeed(replay("hopper", &marked, &["--json"]));
     let good = write(place.path(), &script(3).to_string());
     let refused = |command: Command, words: &[&str]| assert_refused(&run(command), 2, words);
     refused(replay("maze", &good, &[]), &["maze cannot be replayed", "stein envs"]);

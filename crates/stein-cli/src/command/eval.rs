@@ -79,7 +79,6 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
 
 /// The report as text: one line a policy, then the ensemble.
 fn table(report: &Map<String, Value>, iteration: usize, episodes: usize) -> String {
-    let show = |value: &Value| value.as_f64().map_or("-".into(), |value| format!("{value:.3}"));
     let policies = report["policies"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<&String> = policies
         .first()
@@ -98,12 +97,44 @@ fn table(report: &Map<String, Value>, iteration: usize, episodes: usize) -> Stri
     for (i, policy) in policies.iter().enumerate() {
         text += &format!("\n{i:>6}");
         for name in &names {
-            text += &format!("  {:>14}", show(&policy[name.as_str()]));
+            text += &format!("  {:>14}", number(&policy[name.as_str()]));
         }
     }
     text += "\n\n";
-    for (name, value) in report["ensemble"].as_object().into_iter().flatten() {
-        text += &format!("{name:>18}  {}\n", show(value));
+    let ensemble: Vec<_> = report["ensemble"].as_object().into_iter().flatten().collect();
+    let width = ensemble.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in ensemble {
+        text += &format!("{name:>width$}  {}\n", number(value));
     }
     text
+}
+
+/// A number for people: three decimals, or three digits where those would all be 0; never a negative zero.
+fn number(value: &Value) -> String {
+    match value.as_f64() {
+        None => "-".into(),
+        Some(0.0) => "0.000".into(),
+        Some(value) if value.abs() < 5e-4 => format!("{value:.2e}"),
+        Some(value) => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_are_not_zero() {
+        for (value, shown) in [
+            (0.0, "0.000"),
+            (-0.0, "0.000"),
+            (1.23456, "1.235"),
+            (-4.5e-4, "-4.50e-4"),
+            (6e-4, "0.001"),
+            (1e-12, "1.00e-12"),
+        ] {
+            assert_eq!(number(&Value::from(value)), shown);
+        }
+        assert_eq!(number(&Value::Null), "-");
+    }
 }

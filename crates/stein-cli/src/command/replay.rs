@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use serde_json::error::Category;
+use serde_json::Value;
 use stein::env::{Env, Registry};
 use stein::{Error, Result};
 
@@ -70,7 +70,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         )));
     }
     let script = read(&arguments.input)?;
-    check(&script, env.as_mut()).map_err(|complaint| wrong(&arguments.input, &complaint))?;
+    check(&script, env.as_mut(), &arguments.env).map_err(|complaint| wrong(&arguments.input, &complaint))?;
     let record = replay(&script, env.as_mut());
     if arguments.json {
         let text = serde_json::to_string(&record);
@@ -93,26 +93,32 @@ fn read(path: &Path) -> Result<Script> {
             &format!("this file cannot be read: {error}; give --input a JSON file of {SHAPES}"),
         )
     })?;
-    let reader = &mut serde_json::Deserializer::from_str(&text);
-    let not_json =
-        |words: &dyn std::fmt::Display| wrong(path, &format!("this is not JSON: {words}; mend the text at that place"));
-    let script = serde_path_to_error::deserialize(&mut *reader).map_err(|error| {
-        let (place, words) = (error.path().to_string(), error.inner());
-        match words.classify() {
-            Category::Data if place != "." => wrong(
-                path,
-                &format!("{place} is wrong: {words}; write numbers in the shape {SHAPES}"),
-            ),
-            Category::Data => wrong(path, &format!("{words}; write an object of {SHAPES}")),
-            _ => not_json(words),
-        }
+    // Editors on Windows begin a file with this mark.
+    let text = text.trim_start_matches('\u{feff}');
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let cure = if text.contains("NaN") || text.contains("Infinity") {
+            "JSON has no NaN and no Infinity: write finite numbers"
+        } else {
+            "mend the text at that place"
+        };
+        wrong(path, &format!("this cannot be read as JSON: {error}; {cure}"))
     })?;
-    reader.end().map_err(|error| not_json(&error))?;
-    Ok(script)
+    if !value.is_object() {
+        return Err(wrong(path, &format!("this is no JSON object; write one of {SHAPES}")));
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let (place, words) = (error.path().to_string(), error.inner());
+        let subject = if place == "." {
+            String::new()
+        } else {
+            format!("{place} is wrong: ")
+        };
+        wrong(path, &format!("{subject}{words}; write numbers in the shape {SHAPES}"))
+    })
 }
 
 /// Refuses a script that does not fit the environment.
-fn check(script: &Script, env: &mut dyn Env) -> std::result::Result<(), String> {
+fn check(script: &Script, env: &mut dyn Env, robot: &str) -> std::result::Result<(), String> {
     let (nq, nv) = env.settable().map_or((0, 0), |env| env.state_sizes());
     let spec = env.spec();
     let rows = script.actions.iter().enumerate();
@@ -121,7 +127,7 @@ fn check(script: &Script, env: &mut dyn Env) -> std::result::Result<(), String> 
     for (name, values, length) in state.into_iter().chain(actions) {
         if values.len() != length {
             return Err(format!(
-                "{name} has {} numbers; write {length}, as the environment has",
+                "{name} has {} numbers; write {length}, as {robot} has",
                 values.len()
             ));
         }
@@ -172,7 +178,8 @@ fn table(record: &Record) -> String {
     format!(
         "steps              {}\nsum of rewards     {:.6}\nfirst termination  {}\nlast observation   {}\n",
         record.rewards.len(),
-        record.rewards.iter().sum::<f64>(),
+        // A sum of nothing would be -0.
+        record.rewards.iter().sum::<f64>() + 0.0,
         first.map_or("none".into(), |step| format!("in step {}", step + 1)),
         last.join(" ")
     )

@@ -21,7 +21,7 @@ use stein::run::settings::{self, Settings, differences};
 use stein::train::Trainer;
 use stein::{Error, Result};
 
-use super::train::{stop_on_interrupt, train_to_the_end};
+use super::train::{saved, stop_on_interrupt, train_to_the_end};
 use crate::options::{Threads, TrainOptions};
 use crate::{Ended, print, tell};
 
@@ -51,6 +51,9 @@ pub struct Arguments {
     #[command(flatten)]
     threads: Threads,
 }
+
+/// How to go on after an interrupt.
+const CURE: &str = "the same command goes on from here";
 
 /// An experiment, as its file has it.
 #[derive(Deserialize)]
@@ -118,7 +121,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         let (mut seeds, mut of_seeds) = (Vec::new(), Vec::new());
         for seed in 1..=plan.seeds {
             let Some(trained) = pool.install(|| train(&plan, case, seed, registry))? else {
-                tell("stopped; everything is saved: the same command goes on from here");
+                tell(&format!("stopped; everything is saved: {CURE}"));
                 return Ok(Ended::Interrupted);
             };
             if seed == 1 {
@@ -202,7 +205,9 @@ fn train(plan: &Plan, case: &Case, seed: usize, registry: &Registry) -> Result<O
         return Ok(None);
     }
     let (task, episodes) = (settings.task.as_ref(), plan.scale.episodes);
-    let episodes = evaluate(&trainer.ensemble, task, settings.config.seed, episodes, false)?;
+    let episodes = saved(CURE, || {
+        evaluate(&trainer.ensemble, task, settings.config.seed, episodes, false)
+    })?;
     let seconds = Table::read(&folder.file("timings.csv"))?
         .column("total")
         .unwrap_or_default();

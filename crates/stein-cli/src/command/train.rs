@@ -1,6 +1,7 @@
 //! `stein train`: trains an ensemble, from the beginning or from where its folder stands.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
@@ -37,7 +38,11 @@ pub struct Arguments {
     json: bool,
 }
 
+/// Training should stop after the present iteration.
 static STOP: AtomicBool = AtomicBool::new(false);
+
+/// What an interrupt says before it ends the program at once, which it does while this is set: nothing is left to save.
+static FAREWELL: Mutex<Option<String>> = Mutex::new(None);
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let pool = arguments.options.threads.pool()?;
@@ -62,7 +67,16 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         print_json(&summary);
     } else {
         let path = folder.path().display();
-        print(&format!("done: {path}\n  stein eval {path}\n  stein plot {path}\n"));
+        // Only what has a pose can be filmed.
+        let seen = settings.task.make().is_ok_and(|env| !env.pose().is_empty());
+        let film = if seen {
+            format!("  stein video {path}\n")
+        } else {
+            String::new()
+        };
+        print(&format!(
+            "done: {path}\n  stein eval {path}\n  stein plot {path}\n{film}"
+        ));
     }
     Ok(Ended::Done)
 }
@@ -74,7 +88,8 @@ pub fn train_to_the_end(
     folder: &RunFolder,
 ) -> Result<Option<serde_json::Value>> {
     let mut progress = Progress::new(folder.path());
-    if session::train(trainer, folder, &STOP, &mut progress)? == Outcome::Interrupted {
+    let outcome = session::train(trainer, folder, &STOP, &mut progress)?;
+    if outcome == Outcome::Interrupted || STOP.load(Ordering::Relaxed) {
         return Ok(None);
     }
     let seconds = Table::read(&folder.file("timings.csv"))?
@@ -82,7 +97,13 @@ pub fn train_to_the_end(
         .unwrap_or_default()
         .iter()
         .sum();
-    let summary = summarise(settings, &trainer.ensemble, trainer.iteration(), seconds)?;
+    if !folder.file("summary.json").exists() {
+        tell(&format!("evaluating {EPISODES} episodes of each policy"));
+    }
+    let cure = format!("go on with `stein train --resume --out {}`", folder.path().display());
+    let summary = saved(&cure, || {
+        summarise(settings, &trainer.ensemble, trainer.iteration(), seconds)
+    })?;
     atomic::write(&folder.file("summary.json"), format!("{summary:#}\n").as_bytes())?;
     Ok(Some(summary))
 }
@@ -138,9 +159,25 @@ fn resume(options: &TrainOptions, out: &std::path::Path, registry: &Registry) ->
     Ok((asked, Place::Old(folder)))
 }
 
+/// Evaluates trained policies, all of whose training is saved: an interrupt meanwhile ends the program with the `cure`.
+pub fn saved<T>(cure: &str, evaluate: impl FnOnce() -> T) -> T {
+    let say = |farewell: Option<String>| *FAREWELL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = farewell;
+    say(Some(format!(
+        "stopped while the trained policies were evaluated; their training is saved: {cure}"
+    )));
+    let result = evaluate();
+    say(None);
+    result
+}
+
 /// The first Ctrl-C asks to stop after the present iteration, the second stops at once.
 pub fn stop_on_interrupt() -> Result<()> {
     ctrlc::set_handler(|| {
+        let farewell = FAREWELL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        if let Some(line) = farewell {
+            tell(&line);
+            std::process::exit(130);
+        }
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }

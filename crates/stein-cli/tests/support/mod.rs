@@ -101,7 +101,11 @@ pub fn wait_until(what: &str, ready: impl Fn() -> bool) {
 pub fn assert_refused(finished: &Finished, code: i32, words: &[&str]) {
     let stderr = &finished.stderr;
     assert_eq!(finished.code, Some(code), "{stderr}");
-    let progress = |line: &&str| line.starts_with("training ") || line.starts_with("iteration ");
+    let progress = |line: &&str| {
+        ["training ", "iteration ", "evaluating "]
+            .iter()
+            .any(|word| line.starts_with(word))
+    };
     let lines: Vec<&str> = stderr.lines().filter(|line| !progress(line)).collect();
     assert!(lines.len() == 1 && lines[0].starts_with("error: "), "{stderr}");
     assert_eq!(stderr.lines().last(), Some(lines[0]), "{stderr}");
