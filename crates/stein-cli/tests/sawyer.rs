@@ -44,7 +44,7 @@ fn sawyer_trains_evaluates_plots_and_is_timed() {
     assert!((0.0..2.0).contains(&distance), "{distance}");
 
     succeed(stein(&["plot", out.to_str().unwrap(), "--episodes=2"]));
-    for name in ["joint_angles", "peg_paths"] {
+    for name in ["joint_angles", "peg_side", "peg_above"] {
         for ending in ["png", "svg"] {
             let file = out.join("figures").join(format!("{name}.{ending}"));
             assert!(fs::metadata(&file).unwrap().len() > 1000, "{}", file.display());

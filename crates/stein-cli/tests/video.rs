@@ -127,6 +127,13 @@ fn one_policy_and_early_ends_are_filmed_as_gif() {
     let last = frames.iter().map(|frame| white(frame)).max().unwrap();
     assert!(last > 150, "no ending is written: {last}");
     assert!(run.join("figures/video_policy_1_strip.png").exists());
+
+    // Capitals are as good.
+    let loud = run.join("FILM.GIF");
+    let mut command = stein(&["video", run.to_str().unwrap(), "--size=64X48", "--seconds=0.2", "--out"]);
+    command.arg(&loud);
+    succeed(command);
+    assert_eq!(fs::read(&loud).unwrap()[..4], *b"GIF8");
 }
 
 #[test]

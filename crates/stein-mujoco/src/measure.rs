@@ -6,7 +6,7 @@
 //! ```
 
 use stein::env::{Episode, Measure};
-use stein::plot::{Curve, CurveStyle, Figure, Lines};
+use stein::plot::{Curve, CurveStyle, Figure, Lines, Ridges};
 
 use crate::runner::SIGNALS;
 
@@ -81,8 +81,16 @@ pub fn of_ensemble(policies: &[Vec<Episode>], step_time: f64) -> Vec<Measure> {
     ]
 }
 
-/// Pictures of velocities and of positions; none without velocities. `step_time` is the time of one step in seconds.
-pub fn figures(policies: &[Vec<Episode>], step_time: f64) -> Vec<(String, Figure)> {
+/// What came of an episode: how far the robot got.
+pub fn outcome(episode: &Episode) -> Option<String> {
+    let x = signal(episode, X).last()?;
+    // A way of less than half a decimal backwards is none.
+    Some(format!("x {:.1} m", (10.0 * x).round() / 10.0 + 0.0))
+}
+
+/// Pictures of velocities and of positions; none without velocities. `step_time` is the time of one step in seconds,
+/// `threshold` the distance beyond which a task pays, if it has one.
+pub fn figures(policies: &[Vec<Episode>], step_time: f64, threshold: Option<f64>) -> Vec<(String, Figure)> {
     let pooled: Vec<Vec<f64>> = policies
         .iter()
         .map(|episodes| pool(episodes.iter(), step_time))
@@ -91,50 +99,52 @@ pub fn figures(policies: &[Vec<Episode>], step_time: f64) -> Vec<(String, Figure
         return Vec::new();
     }
     vec![
-        ("velocities".into(), Figure::Lines(histogram(&pooled))),
-        ("positions".into(), Figure::Lines(positions(policies, step_time))),
+        ("velocities".into(), Figure::Ridges(histogram(&pooled))),
+        (
+            "positions".into(),
+            Figure::Lines(positions(policies, step_time, threshold)),
+        ),
     ]
 }
 
 /// The histogram of velocities of each policy, as the paper draws it of its reward-free ensembles.
-fn histogram(pooled: &[Vec<f64>]) -> Lines {
+fn histogram(pooled: &[Vec<f64>]) -> Ridges {
     let all: Vec<f64> = pooled.iter().flatten().copied().collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
     let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     // Where all velocities are equal the bars still need a width.
     let width = ((high - low) / BARS as f64).max(1e-3);
-    let outline = |velocities: &[f64]| {
+    let shares = |velocities: &Vec<f64>| -> Vec<f64> {
         let mut counts = [0usize; BARS];
         for velocity in velocities {
             counts[(((velocity - low) / width) as usize).min(BARS - 1)] += 1;
         }
-        let bar = |(index, &count): (usize, &usize)| {
-            let (left, share) = (
-                low + index as f64 * width,
-                count as f64 / velocities.len().max(1) as f64,
-            );
-            [[left, share], [left + width, share]]
-        };
-        counts.iter().enumerate().flat_map(bar).collect()
+        let steps = velocities.len().max(1) as f64;
+        counts.iter().map(|&count| count as f64 / steps).collect()
     };
-    let curve = |(policy, velocities): (usize, &Vec<f64>)| Curve {
-        name: Some(format!("policy {policy}")),
-        style: CurveStyle::Policy(policy),
-        points: outline(velocities),
-    };
-    Lines {
-        title: format!(
-            "Velocities of the policies: variance of all {:.3} m²/s²",
-            moments(&all).1
-        ),
+    Ridges {
+        title: format!("Velocities, variance of all {} m²/s²", three_digits(moments(&all).1)),
         x: "velocity of the centre of mass (m/s)".into(),
-        y: "share of the steps".into(),
-        curves: pooled.iter().enumerate().map(curve).collect(),
+        height: "share of its steps".into(),
+        low,
+        width,
+        rows: pooled.iter().map(shares).collect(),
     }
 }
 
-/// Where the root of the robot is over time, one line an episode.
-fn positions(policies: &[Vec<Episode>], step_time: f64) -> Lines {
+/// A number with three digits that count: 2.90, 0.0123, 1.10e-4.
+fn three_digits(value: f64) -> String {
+    let short = format!("{value:.2e}");
+    let exponent: Option<i32> = short.split_once('e').and_then(|(_, exponent)| exponent.parse().ok());
+    match exponent {
+        Some(exponent @ -3..=2) => format!("{value:.*}", (2 - exponent) as usize),
+        Some(3..=5) => format!("{value:.0}"),
+        _ => short,
+    }
+}
+
+/// Where the root of the robot is over time, one line an episode, and the threshold over the time of the longest one.
+fn positions(policies: &[Vec<Episode>], step_time: f64, threshold: Option<f64>) -> Lines {
     let line = |episode: &Episode| {
         let places = signal(episode, X).enumerate();
         let stride = episode.rewards.len().div_ceil(POINTS).max(1);
@@ -153,10 +163,49 @@ fn positions(policies: &[Vec<Episode>], step_time: f64) -> Lines {
         let numbered = episodes.iter().enumerate();
         numbered.map(move |(number, episode)| curve(policy, number, episode))
     });
+    let longest = policies.iter().flatten().map(|episode| episode.rewards.len()).max();
+    let level = threshold.map(|threshold| Curve {
+        name: Some("threshold".into()),
+        style: CurveStyle::Level,
+        points: vec![[0.0, threshold], [longest.unwrap_or(0) as f64 * step_time, threshold]],
+    });
     Lines {
-        title: "Positions of the policies, one line an episode".into(),
+        title: "Positions, one line an episode".into(),
         x: "time (s)".into(),
         y: "x (m)".into(),
-        curves: curves.collect(),
+        curves: curves.chain(level).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_are_not_zero() {
+        for (value, text) in [
+            (2.9, "2.90"),
+            (0.0123, "0.0123"),
+            (9.996, "10.0"),
+            (123.4, "123"),
+            (0.00123, "0.00123"),
+            (1.1e-4, "1.10e-4"),
+            (1234.5, "1234"),
+            (1e7, "1.00e7"),
+        ] {
+            assert_eq!(three_digits(value), text);
+        }
+    }
+
+    #[test]
+    fn the_outcome_is_the_way_to_the_end() {
+        let at = |x: f64| Episode {
+            rewards: vec![1.0],
+            signals: [vec![0.0; SIGNALS.len()], vec![x; SIGNALS.len()]].concat(),
+            terminated: false,
+        };
+        assert_eq!(outcome(&at(23.44)).unwrap(), "x 23.4 m");
+        assert_eq!(outcome(&at(-0.01)).unwrap(), "x 0.0 m");
+        assert_eq!(outcome(&Episode::default()), None);
     }
 }

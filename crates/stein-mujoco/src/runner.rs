@@ -302,7 +302,12 @@ macro_rules! runner_task {
             }
 
             fn figures(&self, policies: &[Vec<stein::env::Episode>]) -> Vec<(String, stein::plot::Figure)> {
-                $crate::measure::figures(policies, self.rules().step_time)
+                let rules = self.rules();
+                $crate::measure::figures(policies, rules.step_time, rules.threshold)
+            }
+
+            fn outcome(&self, episode: &stein::env::Episode) -> Option<String> {
+                $crate::measure::outcome(episode)
             }
         }
     };

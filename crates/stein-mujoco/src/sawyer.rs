@@ -132,12 +132,13 @@ impl Task for SawyerConfig {
     }
 
     fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
+        // From the front, where the arm hides neither the hole nor the peg.
         let view = View {
-            x: Some(0.4),
-            height: 0.3,
-            distance: 1.5,
-            azimuth: 115.0,
-            elevation: -25.0,
+            x: Some(0.5),
+            height: 0.22,
+            distance: 1.1,
+            azimuth: 205.0,
+            elevation: -28.0,
         };
         let stage = RobotStage::new(MODEL, STEP_TIME, view, width, height)?;
         Ok(Some(Box::new(stage)))
@@ -152,7 +153,11 @@ impl Task for SawyerConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        measure::figures(policies)
+        measure::figures(policies, self.success_distance)
+    }
+
+    fn outcome(&self, episode: &Episode) -> Option<String> {
+        measure::outcome(episode, self.success_distance)
     }
 }
 

@@ -10,7 +10,7 @@
 //! ones (the paper shows pictures of them).
 
 use stein::env::{Episode, Measure};
-use stein::plot::{Curve, CurveStyle, Figure, Lines};
+use stein::plot::{Curve, CurveStyle, Figure, Lines, Map, Trail};
 
 use crate::sawyer::{JOINTS, SIGNALS};
 
@@ -30,8 +30,20 @@ pub(crate) const OUTLINE: [[f64; 2]; 6] = [
     [1.0, 0.05],
 ];
 
-/// Where the reference point should come to rest: its x and z.
-const TARGET: [f64; 2] = [0.6, 0.0];
+/// Below the table.
+const FLOOR: f64 = -0.35;
+
+/// Where the reference point should come to rest.
+const TARGET: [f64; 3] = [0.6, 0.0, 0.0];
+
+/// Half the width of the hole.
+const HOLE: f64 = 0.02;
+
+/// Width of the line around the hole seen from above.
+const RIM: f64 = 0.002;
+
+/// What pictures show around the target at least.
+const AROUND: f64 = 0.06;
 
 fn signal(episode: &Episode, index: usize) -> impl Iterator<Item = f64> + '_ {
     episode.signal(index, SIGNALS.len())
@@ -47,9 +59,20 @@ fn final_distance(episode: &Episode) -> f64 {
     signal(episode, DISTANCE).last().unwrap_or(f64::NAN)
 }
 
+fn succeeds(episode: &Episode, within: f64) -> bool {
+    final_distance(episode) <= within
+}
+
 /// Share of the episodes that end within the distance.
 fn success<'a>(episodes: impl Iterator<Item = &'a Episode>, within: f64) -> f64 {
-    mean(episodes.map(|episode| f64::from(u8::from(final_distance(episode) <= within))))
+    mean(episodes.map(|episode| f64::from(u8::from(succeeds(episode, within)))))
+}
+
+/// What came of an episode: how far from the target it ended.
+pub(crate) fn outcome(episode: &Episode, within: f64) -> Option<String> {
+    let off = signal(episode, DISTANCE).last()? * 1000.0;
+    let inside = if succeeds(episode, within) { "peg in: " } else { "" };
+    Some(format!("{inside}{off:.0} mm off"))
 }
 
 /// Episodes in which the simulation blew up.
@@ -124,8 +147,9 @@ fn curves(policies: &[Vec<Episode>], points: impl Fn(&Episode) -> Vec<[f64; 2]>)
     policies.iter().enumerate().flat_map(of_policy).collect()
 }
 
-/// The final posture of each episode, and the path of the peg seen from the side; nothing without episodes.
-pub(crate) fn figures(policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
+/// The final posture of each episode, and the path of the peg seen from the side and from above; nothing without
+/// episodes.
+pub(crate) fn figures(policies: &[Vec<Episode>], within: f64) -> Vec<(String, Figure)> {
     if policies.iter().all(Vec::is_empty) {
         return Vec::new();
     }
@@ -133,44 +157,74 @@ pub(crate) fn figures(policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
         let angles = final_angles(episode);
         (0..JOINTS).map(|joint| [joint as f64, angles[joint]]).collect()
     };
-    let path = |episode: &Episode| -> Vec<[f64; 2]> {
-        let places = signal(episode, PEG).zip(signal(episode, PEG + 2));
-        places.map(|(x, z)| [x, z]).collect()
+    let angles = Lines {
+        title: "Joint angles at the end".into(),
+        x: "joint".into(),
+        y: "angle (rad)".into(),
+        curves: curves(policies, posture),
     };
-    // A curve of one point is drawn as a dot.
-    let end = |episode: &Episode| path(episode).pop().into_iter().collect();
-    let mut paths = curves(policies, path);
-    paths.extend(curves(policies, end).into_iter().map(|dot| Curve { name: None, ..dot }));
-    for (name, style, points) in [
-        ("table", CurveStyle::Mean, OUTLINE.to_vec()),
-        ("target", CurveStyle::Best, vec![TARGET]),
-    ] {
-        paths.push(Curve {
-            name: Some(name.into()),
-            style,
-            points,
-        });
-    }
+    // The table cut open along the middle of the hole; seen from above the hole alone, as the peg comes from there.
+    let levels = OUTLINE.windows(2).filter(|pair| pair[0][1] == pair[1][1]);
+    let table = levels.map(|pair| [pair[0][0], FLOOR, pair[1][0], pair[0][1]]);
+    let [x, y, _] = TARGET;
+    let (inner, outer) = (HOLE, HOLE + RIM);
+    let hole = [
+        [x - outer, y - outer, x + outer, y - inner],
+        [x - outer, y + inner, x + outer, y + outer],
+        [x - outer, y - outer, x - inner, y + outer],
+        [x + inner, y - outer, x + outer, y + outer],
+    ];
+    let side = view(policies, within, [0, 2], "Peg seen from the side", table.collect());
+    let above = view(policies, within, [0, 1], "Peg seen from above", hole.to_vec());
     vec![
-        (
-            "joint_angles".into(),
-            Figure::Lines(Lines {
-                title: "Joint angles at the end of the episodes".into(),
-                x: "joint".into(),
-                y: "angle (rad)".into(),
-                curves: curves(policies, posture),
-            }),
-        ),
-        (
-            "peg_paths".into(),
-            Figure::Lines(Lines {
-                title: "Paths of the peg, seen from the side".into(),
-                x: "x (m)".into(),
-                y: "z (m)".into(),
-                curves: paths,
-            }),
-        ),
+        ("joint_angles".into(), Figure::Lines(angles)),
+        ("peg_side".into(), Figure::Map(side)),
+        ("peg_above".into(), Figure::Map(above)),
     ]
+}
+
+/// The paths of the peg along two of the axes x, y, z, over solid rectangles: as much of them as has all paths and the
+/// target in it.
+fn view(policies: &[Vec<Episode>], within: f64, axes: [usize; 2], title: &str, walls: Vec<[f64; 4]>) -> Map {
+    let points = |episode: &Episode| -> Vec<[f64; 2]> {
+        let [across, up] = axes.map(|axis| signal(episode, PEG + axis));
+        across.zip(up).map(|(across, up)| [across, up]).collect()
+    };
+    let trail = |policy: usize, episode: &Episode| Trail {
+        policy,
+        points: points(episode),
+        failed: !succeeds(episode, within),
+    };
+    let trails = |(policy, episodes): (usize, &Vec<Episode>)| -> Vec<Trail> {
+        episodes.iter().map(|episode| trail(policy, episode)).collect()
+    };
+    let paths: Vec<Trail> = policies.iter().enumerate().flat_map(trails).collect();
+    let target = axes.map(|axis| TARGET[axis]);
+    let low = target.map(|place| place - AROUND);
+    let high = target.map(|place| place + AROUND);
+    let bounds = paths.iter().flat_map(|path| &path.points).fold(
+        [low[0], low[1], high[0], high[1]],
+        |[left, bottom, right, top], [across, up]| {
+            [left.min(*across), bottom.min(*up), right.max(*across), top.max(*up)]
+        },
+    );
+    let margin = 0.05 * (bounds[2] - bounds[0]).max(bounds[3] - bounds[1]);
+    let starts = |axis: usize| mean(paths.iter().filter_map(|path| Some(path.points.first()?[axis])));
+    Map {
+        title: title.into(),
+        axes: axes.map(|axis| format!("{} (m)", ["x", "y", "z"][axis])),
+        bounds: [
+            bounds[0] - margin,
+            bounds[1] - margin,
+            bounds[2] + margin,
+            bounds[3] + margin,
+        ],
+        walls,
+        start: [starts(0), starts(1)],
+        goal: [target[0], target[1], within],
+        labels: Vec::new(),
+        paths,
+    }
 }
 
 #[cfg(test)]
@@ -185,7 +239,7 @@ mod tests {
     fn ended(angles: [f64; JOINTS], distance: f64, torque: f64, unstable: bool) -> Episode {
         let row = |distance: f64, torque: f64, unstable: bool| {
             let mut row = angles.to_vec();
-            row.extend([0.5, 0.0, 0.1]);
+            row.extend([0.5, -0.25, 0.125]);
             row.extend([torque; JOINTS]);
             row.extend([distance, f64::from(u8::from(unstable))]);
             row
@@ -255,21 +309,55 @@ mod tests {
         let task = SawyerConfig::default();
         let other = [3.0, -1.18, 4.0, 2.18, 0.0, 0.57, 3.3161];
         let policies = [
-            vec![ended(NEUTRAL, 0.02, 2.0, false), ended(NEUTRAL, 0.01, 4.0, false)],
+            vec![ended(NEUTRAL, 0.02, 2.0, false), ended(NEUTRAL, 0.03, 4.0, false)],
             vec![ended(other, 0.01, 1.0, false)],
         ];
         let figures = task.figures(&policies);
-        let [(angles, Figure::Lines(postures)), (paths, Figure::Lines(sides))] = &figures[..] else {
+        let [
+            (first, Figure::Lines(postures)),
+            (second, Figure::Map(side)),
+            (third, Figure::Map(above)),
+        ] = &figures[..]
+        else {
             panic!("{figures:?}")
         };
-        assert_eq!((angles.as_str(), paths.as_str()), ("joint_angles", "peg_paths"));
+        assert_eq!([first, second, third], ["joint_angles", "peg_side", "peg_above"]);
         let names: Vec<_> = postures.curves.iter().map(|curve| curve.name.as_deref()).collect();
         assert_eq!(names, [Some("policy 0"), None, Some("policy 1")]);
         assert_eq!(postures.curves[2].points[2], [2.0, 4.0]);
-        // Three paths, their three ends, the table and the target.
-        assert_eq!(sides.curves.len(), 8);
-        assert_eq!(sides.curves[0].points, [[0.5, 0.1]; 3]);
-        assert_eq!(sides.curves[7].points, [[0.6, 0.0]]);
+        for (map, axes, start) in [
+            (side, ["x (m)", "z (m)"], [0.5, 0.125]),
+            (above, ["x (m)", "y (m)"], [0.5, -0.25]),
+        ] {
+            assert_eq!(map.axes, axes);
+            let paths = map.paths.iter().map(|path| (path.policy, path.failed));
+            assert_eq!(paths.collect::<Vec<_>>(), [(0, false), (0, true), (1, false)]);
+            assert!(map.paths.iter().all(|path| path.points == [start; 3]));
+            assert_eq!((map.start, map.goal), (start, [0.6, 0.0, 0.02]));
+            // Every path and the hole, which is open, are within the bounds, but not the whole table.
+            let [left, low, right, high] = map.bounds;
+            let within = |[x, y]: [f64; 2]| left < x && x < right && low < y && y < high;
+            assert!(
+                [start, [0.58, -0.02], [0.62, 0.02]].into_iter().all(within),
+                "{:?}",
+                map.bounds
+            );
+            assert!(left > 0.2 && right < 1.0, "{:?}", map.bounds);
+            assert!(
+                !map.walls
+                    .iter()
+                    .any(|wall| wall[0] < 0.6 && 0.6 < wall[2] && wall[1] < 0.0 && 0.0 < wall[3])
+            );
+        }
         assert!(task.figures(&[vec![], vec![]]).is_empty());
+    }
+
+    #[test]
+    fn outcomes_are_told_in_millimetres() {
+        let task = SawyerConfig::default();
+        let outcome = |distance: f64| task.outcome(&ended(NEUTRAL, distance, 1.0, false));
+        assert_eq!(outcome(0.0084).unwrap(), "peg in: 8 mm off");
+        assert_eq!(outcome(0.0764).unwrap(), "76 mm off");
+        assert_eq!(task.outcome(&Episode::default()), None);
     }
 }

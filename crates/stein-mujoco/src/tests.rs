@@ -438,20 +438,21 @@ fn the_histogram_counts_every_step_once() {
         vec![moving(&[4.0; 5], true)],
     ];
     let figures = task.figures(&policies);
-    let [(name, Figure::Lines(lines)), _] = &figures[..] else {
+    let [(name, Figure::Ridges(ridges)), _] = &figures[..] else {
         panic!("{figures:?}")
     };
-    assert_eq!((name.as_str(), lines.curves.len()), ("velocities", 2));
+    assert_eq!(name, "velocities");
     // 1, 1, 3, -2, 4, 4, 4, 4, 4: mean 23/9, mean of the squares 95/9.
-    assert!(lines.title.contains(" 4.025 m²/s²"), "{}", lines.title);
-    for curve in &lines.curves {
-        // Two points a bar: its ends, at the height of its share.
-        let shares: f64 = curve.points.iter().step_by(2).map(|point| point[1]).sum();
-        assert!((shares - 1.0).abs() < 1e-12);
-        assert_eq!(curve.points[0][0], -2.0);
-    }
-    assert_eq!(lines.curves[0].points[0][1], 0.25);
-    assert_eq!(lines.curves[1].points.last().unwrap()[1], 1.0);
+    assert!(ridges.title.contains(" 4.02 m²/s²"), "{}", ridges.title);
+    assert_eq!((ridges.low, ridges.width), (-2.0, 0.1));
+    // Bars of a tenth from -2 to 4, the last one with its end.
+    let bars = |policy: usize| -> Vec<(usize, f64)> {
+        let row = ridges.rows[policy].iter().copied().enumerate();
+        row.filter(|(_, share)| *share > 0.0).collect()
+    };
+    assert_eq!(ridges.rows.iter().map(Vec::len).collect::<Vec<_>>(), [60, 60]);
+    assert_eq!(bars(0), [(0, 0.25), (30, 0.5), (50, 0.25)]);
+    assert_eq!(bars(1), [(59, 1.0)]);
     assert!(task.figures(&[vec![]]).is_empty());
     assert_eq!(task.figures(&[vec![moving(&[0.0], false)]]).len(), 2);
 }
@@ -477,6 +478,15 @@ fn positions_are_drawn_over_seconds() {
     // Thinned out, but its end is there.
     assert!(long.points.len() <= 252);
     assert_eq!(long.points.last(), Some(&[1001.0 * 0.008, 500.5]));
+    // Where there is a threshold it is a line as long as the longest episode.
+    let task = crate::DeceptiveCheetahConfig::default();
+    let figures = task.figures(&policies);
+    let [_, (_, Figure::Lines(lines))] = &figures[..] else {
+        panic!("{figures:?}")
+    };
+    let level = &lines.curves[3];
+    assert_eq!(level.name.as_deref(), Some("threshold"));
+    assert_eq!(level.points, [[0.0, 5.0], [1001.0 * 0.05, 5.0]]);
 }
 
 #[test]

@@ -41,12 +41,20 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let config = &settings.config;
     let mut figures = learning::figures(&Table::read(&folder.file("metrics.csv"))?, config);
     let path = folder.file("kernel.csv");
+    let mut unnamed = Vec::new();
     if path.exists() {
-        figures.extend(kernel::figure(&Table::read(&path)?, config));
+        unnamed.extend(kernel::figure(&Table::read(&path)?, config));
     }
     let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
     let episodes = pool.install(|| evaluate(ensemble, task, config.seed, arguments.episodes, arguments.stochastic))?;
-    figures.extend(task.figures(&episodes));
+    unnamed.extend(task.figures(&episodes));
+    // Their headings do not say yet which run they are of.
+    let env = config.env.get("name").and_then(|name| name.as_str()).unwrap_or("?");
+    let of_run = format!(" ({env} by {}, seed {})", config.method, config.seed);
+    for (name, mut figure) in unnamed {
+        figure.add_to_title(&of_run);
+        figures.push((name, figure));
+    }
     std::fs::create_dir_all(&out).map_err(|error| Error::io("create the folder", &out, error))?;
     for (name, figure) in figures {
         for path in draw(&figure, &out.join(name))? {

@@ -107,7 +107,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
 /// Reads `240x180`.
 fn size(text: &str) -> Result<[u32; 2]> {
     let sides = text
-        .split_once('x')
+        .split_once(['x', 'X'])
         .map(|(width, height)| [width.parse(), height.parse()]);
     match sides {
         Some([Ok(width), Ok(height)]) => Ok([width, height]),
@@ -119,7 +119,8 @@ fn size(text: &str) -> Result<[u32; 2]> {
 
 /// The kind of film by the ending of its file.
 fn format(out: &Path) -> Result<Format> {
-    match out.extension().and_then(|ending| ending.to_str()) {
+    let ending = out.extension().map(|ending| ending.to_ascii_lowercase());
+    match ending.as_ref().and_then(|ending| ending.to_str()) {
         Some("gif") => Ok(Format::Gif),
         Some("png" | "apng") => Ok(Format::Apng),
         _ => Err(Error::input(format!(

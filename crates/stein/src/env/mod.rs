@@ -155,6 +155,11 @@ pub trait Task: Send + Sync {
         Ok(None)
     }
 
+    /// What came of an episode, in two or three words, e.g. `x 23.4 m`: a film shows it beside the return.
+    fn outcome(&self, _episode: &Episode) -> Option<String> {
+        None
+    }
+
     /// Pictures of these episodes, by file name without extension. `stein plot` draws them.
     fn figures(&self, _policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
         Vec::new()

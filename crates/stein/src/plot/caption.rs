@@ -7,6 +7,9 @@ use crate::error::Result;
 /// Height of the letters, as a share of the line.
 const LETTERS: f64 = 0.62;
 
+/// Width of the marker of a policy with the room around it, as a share of the line's height.
+const MARKER: f64 = 1.2;
+
 /// The text in a line of `width` by `height` white pixels, cut where it is too long: rows from the top, three bytes a
 /// pixel. It begins at the left after the marker of `policy`, or stands in the middle if there is none.
 pub(crate) fn line(text: &str, policy: Option<usize>, width: u32, height: u32) -> Result<Vec<u8>> {
@@ -15,8 +18,8 @@ pub(crate) fn line(text: &str, policy: Option<usize>, width: u32, height: u32) -
         let (letters, middle) = (LETTERS * height, height / 2.0);
         match policy {
             Some(policy) => {
-                page.marker([middle, middle], 0.25 * height, policy)?;
-                let text = fit(text, letters, width - 1.2 * height)?;
+                page.marker([middle, middle], 0.25 * height, policy, false)?;
+                let text = fit(text, letters, width - MARKER * height)?;
                 page.text(&text, [height, middle], letters, Anchor::Left)?;
             }
             None => page.text(
@@ -28,6 +31,12 @@ pub(crate) fn line(text: &str, policy: Option<usize>, width: u32, height: u32) -
         }
         page.finish()
     })
+}
+
+/// Whether the text has room in such a line after the marker of a policy.
+pub(crate) fn fits(text: &str, width: u32, height: u32) -> Result<bool> {
+    let height = f64::from(height);
+    Ok(text_width(text, LETTERS * height)? <= f64::from(width) - MARKER * height)
 }
 
 /// Width of a line of this height that holds the text with a little room around it.

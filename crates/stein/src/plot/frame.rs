@@ -2,7 +2,7 @@
 
 use plotters::prelude::DrawingBackend;
 
-use super::page::{Anchor, Page, Point, fit, text_width};
+use super::page::{Anchor, Page, Point, fit, heading, text_width};
 use super::style::{GOAL, GRID, INK, LABEL, Pen, START, TEXT, TITLE, WALL};
 use crate::error::Result;
 
@@ -18,6 +18,8 @@ pub(super) struct Axis {
     pub(super) label: String,
     pub(super) low: f64,
     pub(super) high: f64,
+    /// Only whole numbers have ticks: the axis counts something.
+    pub(super) whole: bool,
 }
 
 impl Axis {
@@ -42,12 +44,16 @@ impl Axis {
             label: label.to_owned(),
             low: low - margin,
             high: high + margin,
+            whole: false,
         }
     }
 
     /// The distance of ticks: the least round one that gives at most about `most` of them.
     fn step(&self, most: usize) -> f64 {
         let raw = (self.high - self.low) / most.max(1) as f64;
+        if self.whole && raw <= 1.0 {
+            return 1.0;
+        }
         let power = 10f64.powi(raw.log10().floor() as i32);
         [1.0, 2.0, 5.0]
             .map(|digit| digit * power)
@@ -135,6 +141,8 @@ pub(super) enum Sample {
     Line(Pen, Option<usize>),
     /// The dot that a curve of a single point is drawn as.
     Dot(Pen),
+    /// The hollow marker of an episode that failed.
+    Hollow,
     /// The ball of the start.
     Start,
     /// The disc of the goal.
@@ -196,11 +204,11 @@ impl Frame {
         };
 
         let centre = (edges[0] + edges[2]) / 2.0;
-        let title = fit(&self.title, TITLE, width - 2.0 * MARGIN)?;
+        let (title, letters) = heading(&self.title, width - 2.0 * MARGIN)?;
         // Over the window where that fits, over the page where the heading is too long for it.
-        let half = text_width(&title, TITLE)? / 2.0;
-        let heading = centre.clamp(MARGIN + half, (width - MARGIN - half).max(MARGIN + half));
-        page.text(&title, [heading, MARGIN + TITLE / 2.0], TITLE, Anchor::Centre)?;
+        let half = text_width(&title, letters)? / 2.0;
+        let middle = centre.clamp(MARGIN + half, (width - MARGIN - half).max(MARGIN + half));
+        page.text(&title, [middle, MARGIN + TITLE / 2.0], letters, Anchor::Centre)?;
 
         self.draw_axes(page, &window, &y_ticks)?;
         self.draw_legend(page, edges, legend_width)?;
@@ -241,7 +249,9 @@ impl Frame {
     }
 
     fn y_ticks(&self, height: f64) -> Vec<(f64, String)> {
-        self.y.ticks((height / (2.5 * TEXT)) as usize)
+        // Whole numbers often name rows, each of which should have its own.
+        let distance = if self.y.whole { 1.4 } else { 2.5 };
+        self.y.ticks((height / (distance * TEXT)) as usize)
     }
 
     /// As many ticks of the horizontal axis as have room beside each other.
@@ -293,10 +303,11 @@ impl Frame {
                 Sample::Line(pen, policy) => {
                     page.line(&[[x, y], [x + SAMPLE, y]], pen)?;
                     if let Some(policy) = policy {
-                        page.marker(centre, 5.5, policy)?;
+                        page.marker(centre, 5.5, policy, false)?;
                     }
                 }
                 Sample::Dot(pen) => page.dot(centre, pen)?,
+                Sample::Hollow => page.ring(centre, 4.5, Pen::solid(INK, 1.8))?,
                 Sample::Start => page.disc(centre, 8.0, START, WALL)?,
                 Sample::Goal => page.disc(centre, 8.0, GOAL, WALL)?,
                 Sample::Nothing => {}
@@ -317,6 +328,7 @@ mod tests {
             label: String::new(),
             low,
             high,
+            whole: false,
         };
         axis.ticks(5).into_iter().map(|(_, text)| text).collect()
     }
@@ -338,6 +350,22 @@ mod tests {
         assert_eq!(texts(-120.0, -20.0), ["-120", "-100", "-80", "-60", "-40", "-20"]);
         assert_eq!(texts(0.0, 5e-6), ["0", "1e-6", "2e-6", "3e-6", "4e-6", "5e-6"]);
         assert_eq!(texts(0.0, 2.5e15), ["0", "5e14", "1e15", "1.5e15", "2e15", "2.5e15"]);
+    }
+
+    #[test]
+    fn an_axis_that_counts_has_whole_ticks() {
+        let values = |low: f64, high: f64| -> Vec<f64> {
+            let axis = Axis {
+                label: String::new(),
+                low,
+                high,
+                whole: true,
+            };
+            axis.ticks(5).into_iter().map(|(value, _)| value).collect()
+        };
+        assert_eq!(values(-0.1, 1.1), [0.0, 1.0]);
+        assert_eq!(values(-0.1, 5.0), [0.0, 2.0, 4.0]);
+        assert_eq!(values(-0.1, 4.5), [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
 
     #[test]

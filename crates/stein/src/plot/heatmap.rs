@@ -3,7 +3,7 @@
 use plotters::prelude::DrawingBackend;
 
 use super::Heatmap;
-use super::page::{Anchor, Page, fit};
+use super::page::{Anchor, Page, fit, heading};
 use super::style::{INK, LABEL, MISSING, Pen, TEXT, TITLE, shade};
 use crate::error::{Error, Result};
 
@@ -31,8 +31,8 @@ pub(super) fn size(heatmap: &Heatmap) -> [u32; 2] {
 /// Draws the matrices on the page.
 pub(super) fn draw<DB: DrawingBackend>(heatmap: &Heatmap, page: &Page<DB>) -> Result<()> {
     let [width, _] = page.size();
-    let title = fit(&heatmap.title, TITLE, width - 2.0 * MARGIN)?;
-    page.text(&title, [width / 2.0, MARGIN + TITLE / 2.0], TITLE, Anchor::Centre)?;
+    let (title, letters) = heading(&heatmap.title, width - 2.0 * MARGIN)?;
+    page.text(&title, [width / 2.0, MARGIN + TITLE / 2.0], letters, Anchor::Centre)?;
     let [left, top] = CORNER;
     let middle = [left - GAP - 34.0 - LABEL / 2.0, top + SIDE / 2.0];
     page.text(&fit(&heatmap.rows, LABEL, SIDE)?, middle, LABEL, Anchor::Upwards)?;

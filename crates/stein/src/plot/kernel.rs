@@ -43,7 +43,7 @@ pub fn figure(table: &Table, config: &Config) -> Option<(String, Figure)> {
         _ => "parameters".into(),
     };
     let heatmap = Heatmap {
-        title: format!("Kernel of {} policies, {kind} (seed {})", n, config.seed),
+        title: format!("Kernel of {n} policies, {kind}"),
         columns: "policy j".into(),
         rows: "policy i".into(),
         scale: "kernel k_ij".into(),

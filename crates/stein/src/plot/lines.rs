@@ -40,6 +40,7 @@ fn pen(style: CurveStyle) -> Pen {
         CurveStyle::Faint(number) => Pen::policy(number, 0.3),
         CurveStyle::Mean => Pen::mean(),
         CurveStyle::Best => Pen::best(),
+        CurveStyle::Level => Pen::level(),
     }
 }
 

@@ -14,18 +14,16 @@ use crate::error::{Error, Result};
 pub(super) fn draw<DB: DrawingBackend>(map: &Map, page: &Page<DB>) -> Result<()> {
     let bounds = padded(map)?;
     let [x_low, y_low, x_high, y_high] = bounds;
+    let axis = |label: &str, low: f64, high: f64| Axis {
+        label: label.to_owned(),
+        low,
+        high,
+        whole: false,
+    };
     let frame = Frame {
         title: map.title.clone(),
-        x: Axis {
-            label: "x".to_owned(),
-            low: x_low,
-            high: x_high,
-        },
-        y: Axis {
-            label: "y".to_owned(),
-            low: y_low,
-            high: y_high,
-        },
+        x: axis(&map.axes[0], x_low, x_high),
+        y: axis(&map.axes[1], y_low, y_high),
         equal: true,
         legend: legend(map),
     };
@@ -93,22 +91,21 @@ fn legend(map: &Map) -> Vec<Entry> {
         sample: Sample::Line(Pen::policy(policy, 1.0), Some(policy)),
         text: format!("policy {policy}"),
     });
-    let places = [(Sample::Start, "start"), (Sample::Goal, "goal")];
-    places
-        .map(|(sample, text)| Entry {
-            sample,
-            text: text.to_owned(),
-        })
-        .into_iter()
-        .chain(policies)
-        .collect()
+    let entry = |sample: Sample, text: &str| Entry {
+        sample,
+        text: text.to_owned(),
+    };
+    let places = [entry(Sample::Start, "start"), entry(Sample::Goal, "goal")];
+    let failed = map.paths.iter().any(|path| path.failed);
+    let failed = failed.then(|| entry(Sample::Hollow, "failed"));
+    places.into_iter().chain(failed).chain(policies).collect()
 }
 
 /// Number of paths of each policy.
 fn episodes(map: &Map) -> BTreeMap<usize, usize> {
     let mut episodes = BTreeMap::new();
-    for (policy, _) in &map.paths {
-        *episodes.entry(*policy).or_insert(0) += 1;
+    for path in &map.paths {
+        *episodes.entry(path.policy).or_insert(0) += 1;
     }
     episodes
 }
@@ -129,16 +126,17 @@ fn draw_wall<DB: DrawingBackend>(wall: &[f64; 4], bounds: [f64; 4], window: &Win
 /// Lines first, so that no line hides an end marker. The more paths, the fainter each of them.
 fn draw_paths<DB: DrawingBackend>(map: &Map, bounds: [f64; 4], window: &Window, page: &Page<DB>) -> Result<()> {
     let episodes = episodes(map);
-    for (policy, path) in &map.paths {
-        let opacity = (2.4 / (episodes[policy] as f64).sqrt()).clamp(0.2, 0.8);
-        for piece in clipped(path, bounds) {
+    for path in &map.paths {
+        let opacity = (2.4 / (episodes[&path.policy] as f64).sqrt()).clamp(0.2, 0.8);
+        for piece in clipped(&path.points, bounds) {
             let points: Vec<Point> = piece.into_iter().map(|point| window.place(point)).collect();
-            page.line(&points, Pen::policy(*policy, opacity))?;
+            page.line(&points, Pen::policy(path.policy, opacity))?;
         }
     }
-    for (policy, path) in &map.paths {
-        if let Some(end) = path.iter().rfind(|point| inside(**point, bounds)) {
-            page.marker(window.place(*end), 4.5, *policy)?;
+    for path in &map.paths {
+        if let Some(end) = path.points.iter().rfind(|point| inside(**point, bounds)) {
+            let radius = if path.failed { 5.5 } else { 4.5 };
+            page.marker(window.place(*end), radius, path.policy, path.failed)?;
         }
     }
     Ok(())
@@ -243,6 +241,7 @@ mod tests {
     fn long_maps_are_padded_and_empty_ones_refused() {
         let map = |bounds| Map {
             title: "corridor".to_owned(),
+            axes: ["x", "y"].map(str::to_owned),
             bounds,
             walls: vec![],
             start: [0.0, 0.0],

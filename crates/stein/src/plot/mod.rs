@@ -12,6 +12,7 @@ pub mod learning;
 mod lines;
 mod map;
 mod page;
+mod ridges;
 mod style;
 mod vector;
 
@@ -30,15 +31,19 @@ pub enum Figure {
     Map(Map),
     /// Curves over a common axis.
     Lines(Lines),
+    /// Histograms, one row a policy.
+    Ridges(Ridges),
     /// Square matrices in colours.
     Heatmap(Heatmap),
 }
 
-/// Paths over a map seen from above.
+/// Paths over a map, seen from above or from the side: a unit is equally long on both axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Map {
     /// Heading.
     pub title: String,
+    /// Labels of the horizontal and of the vertical axis.
+    pub axes: [String; 2],
     /// What is drawn: [x least, y least, x largest, y largest].
     pub bounds: [f64; 4],
     /// Solid rectangles, each as in `bounds`.
@@ -47,10 +52,21 @@ pub struct Map {
     pub start: [f64; 2],
     /// The goal circle: x, y, radius.
     pub goal: [f64; 3],
-    /// Paths with the number of the policy that went them.
-    pub paths: Vec<(usize, Vec<[f64; 2]>)>,
+    /// The ways that policies went.
+    pub paths: Vec<Trail>,
     /// Texts at places of the map (names of ways, say).
     pub labels: Vec<([f64; 2], String)>,
+}
+
+/// The path of one episode over a [`Map`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trail {
+    /// Number of the policy.
+    pub policy: usize,
+    /// Its points.
+    pub points: Vec<[f64; 2]>,
+    /// Whether the episode failed: then the marker of its end is hollow. False where a task knows no success.
+    pub failed: bool,
 }
 
 /// Curves over a common horizontal axis.
@@ -88,6 +104,25 @@ pub enum CurveStyle {
     Mean,
     /// Thick, dashed and green: the best.
     Best,
+    /// Thin, dashed and black: a level to hold curves against.
+    Level,
+}
+
+/// Histograms over the same bars, one row a policy; the largest bar of all is nearly as high as a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ridges {
+    /// Heading.
+    pub title: String,
+    /// Label of the horizontal axis.
+    pub x: String,
+    /// What the height of a bar is.
+    pub height: String,
+    /// Where the first bar begins.
+    pub low: f64,
+    /// Width of a bar.
+    pub width: f64,
+    /// Heights of the bars of each policy.
+    pub rows: Vec<Vec<f64>>,
 }
 
 /// Square matrices of numbers from 0 to 1 beside each other, row 0 on top.
@@ -131,11 +166,23 @@ pub fn draw(figure: &Figure, stem: &Path) -> Result<Vec<PathBuf>> {
 }
 
 impl Figure {
+    /// Adds a text to the end of the heading.
+    pub fn add_to_title(&mut self, text: &str) {
+        let title = match self {
+            Figure::Map(map) => &mut map.title,
+            Figure::Lines(lines) => &mut lines.title,
+            Figure::Ridges(ridges) => &mut ridges.title,
+            Figure::Heatmap(heatmap) => &mut heatmap.title,
+        };
+        title.push_str(text);
+    }
+
     /// Width and height in pixels.
     fn size(&self) -> [u32; 2] {
         match self {
             Figure::Map(map) => map::size(map),
             Figure::Lines(_) => style::LINES_SIZE,
+            Figure::Ridges(ridges) => ridges::size(ridges),
             Figure::Heatmap(heatmap) => heatmap::size(heatmap),
         }
     }
@@ -144,6 +191,7 @@ impl Figure {
         match self {
             Figure::Map(map) => map::draw(map, &page)?,
             Figure::Lines(lines) => lines::draw(lines, &page)?,
+            Figure::Ridges(ridges) => ridges::draw(ridges, &page)?,
             Figure::Heatmap(heatmap) => heatmap::draw(heatmap, &page)?,
         }
         page.finish()

@@ -11,7 +11,7 @@ use plotters::style::{Color, FontTransform, ShapeStyle, TextStyle, WHITE};
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 
-use super::style::{self, INK, Pen};
+use super::style::{self, INK, Pen, TITLE};
 use crate::error::{Error, Result};
 
 /// Units of the backend per pixel.
@@ -97,6 +97,12 @@ impl<DB: DrawingBackend> Page<DB> {
             .map_err(failed)
     }
 
+    /// A filled polygon without an outline.
+    pub(super) fn area(&self, corners: &[Point], colour: impl Color) -> Result<()> {
+        let corners: Vec<_> = corners.iter().map(place).collect();
+        self.area.draw(&Polygon::new(corners, colour.filled())).map_err(failed)
+    }
+
     /// A filled disc with an outline.
     pub(super) fn disc(&self, centre: Point, radius: f64, fill: impl Color, outline: impl Color) -> Result<()> {
         for (radius, colour) in [(radius, outline.to_rgba()), (radius - 1.5, fill.to_rgba())] {
@@ -121,15 +127,15 @@ impl<DB: DrawingBackend> Page<DB> {
         self.line(&points, pen)
     }
 
-    /// The end marker of a policy: filled, with a white rim that sets it off from what lies below.
-    pub(super) fn marker(&self, centre: Point, radius: f64, policy: usize) -> Result<()> {
+    /// The end marker of a policy: filled or hollow, with a white rim that sets it off from what lies below.
+    pub(super) fn marker(&self, centre: Point, radius: f64, policy: usize, hollow: bool) -> Result<()> {
         let shape = style::marker(policy);
-        for (radius, colour) in [(radius + 1.2, WHITE), (radius, style::colour(policy))] {
-            let corners: Vec<_> = shape
-                .iter()
-                .map(|[x, y]| place(&[centre[0] + radius * x, centre[1] + radius * y]))
-                .collect();
-            self.area.draw(&Polygon::new(corners, colour)).map_err(failed)?;
+        let inner = if hollow { 0.6 * radius } else { 0.0 };
+        for (radius, colour) in [(radius + 1.2, WHITE), (radius, style::colour(policy)), (inner, WHITE)] {
+            let corner = |[x, y]: &Point| [centre[0] + radius * x, centre[1] + radius * y];
+            if radius > 0.0 {
+                self.area(&shape.iter().map(corner).collect::<Vec<_>>(), colour)?;
+            }
         }
         Ok(())
     }
@@ -176,6 +182,14 @@ pub(super) fn fit(text: &str, height: f64, width: f64) -> Result<String> {
         fitted.push('…');
     }
     Ok(fitted)
+}
+
+/// A heading on one line and the height of its letters: smaller ones where it is wider than `width`, cut where that does
+/// not help.
+pub(super) fn heading(text: &str, width: f64) -> Result<(String, f64)> {
+    let share = 0.99 * width / text_width(text, TITLE)?.max(1.0);
+    let letters = TITLE * share.clamp(0.7, 1.0);
+    Ok((fit(text, letters, width)?, letters))
 }
 
 fn units(length: f64) -> i32 {
@@ -295,6 +309,17 @@ mod tests {
         assert_eq!(gentle(&points), [vec![[0.0, 0.0], [5.0, 0.0], [5.1, 0.0]]]);
         assert!(gentle(&[[1.0, 1.0], [1.0, 1.0]]).is_empty());
         assert!(gentle(&[]).is_empty());
+    }
+
+    #[test]
+    fn headings_shrink_before_they_are_cut() {
+        let text = "Velocities of all policies";
+        let width = text_width(text, TITLE).unwrap();
+        assert_eq!(heading(text, 2.0 * width).unwrap(), (text.into(), TITLE));
+        let (whole, letters) = heading(text, 0.8 * width).unwrap();
+        assert!(whole == text && letters < TITLE && text_width(&whole, letters).unwrap() <= 0.8 * width);
+        let (cut, letters) = heading(text, 0.5 * width).unwrap();
+        assert!(cut.ends_with('…') && letters == 0.7 * TITLE, "{cut} {letters}");
     }
 
     #[test]

@@ -139,6 +139,14 @@ impl Pen {
             ..Pen::solid(BEST, 3.6)
         }
     }
+
+    /// Thin, dashed and black.
+    pub(super) fn level() -> Self {
+        Pen {
+            dash: Dash::Dashed,
+            ..Pen::solid(MEAN, 1.8)
+        }
+    }
 }
 
 /// The colour of a policy.

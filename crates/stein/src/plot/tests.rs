@@ -54,6 +54,14 @@ fn path(way: &[[f64; 2]], random: &mut Stream) -> Vec<[f64; 2]> {
     points
 }
 
+fn trail(policy: usize, points: Vec<[f64; 2]>) -> Trail {
+    Trail {
+        policy,
+        points,
+        failed: false,
+    }
+}
+
 fn noise(random: &mut Stream, size: f64) -> f64 {
     size * (random.random::<f64>() - 0.5)
 }
@@ -63,11 +71,12 @@ fn maze(policies: usize, episodes: usize) -> Map {
     let mut paths = Vec::new();
     for policy in 0..policies {
         for _ in 0..episodes {
-            paths.push((policy, path(WAYS[policy % WAYS.len()], &mut random)));
+            paths.push(trail(policy, path(WAYS[policy % WAYS.len()], &mut random)));
         }
     }
     Map {
         title: format!("Paths of {policies} policies in the maze"),
+        axes: ["x", "y"].map(str::to_owned),
         bounds: [-2.0, -2.0, 2.0, 2.0],
         walls: vec![
             [-1.4, -1.05, -0.85, -0.75],
@@ -330,6 +339,115 @@ fn odd_heatmaps_are_drawn_and_wrong_ones_refused() {
     );
 }
 
+fn ridges(rows: Vec<Vec<f64>>) -> Ridges {
+    let [title, x, height] = ["Velocities", "m/s", "share of its steps"].map(str::to_owned);
+    Ridges {
+        title,
+        x,
+        height,
+        low: -1.0,
+        width: 0.5,
+        rows,
+    }
+}
+
+#[test]
+fn ridges_stand_on_the_number_of_their_policy() {
+    let (colours, svg) = drawn(&Figure::Ridges(ridges(vec![vec![0.0, 0.5, 0.25], vec![1.0, 0.0, 0.0]])));
+    for policy in [0, 1] {
+        assert!(
+            colours.contains(&rgb(style::colour(policy))),
+            "no outline of policy {policy}"
+        );
+    }
+    // The policies 0 and 1, and beside them the 0 of the other axis.
+    let count = |number: &str| svg.matches(&format!("\n{number}\n")).count();
+    assert_eq!([count("0"), count("1"), count("2")], [2, 1, 0]);
+    // All corners of an outline as x and y, y upwards from the page's bottom.
+    let corners = |colour: &str| -> Vec<[f64; 2]> {
+        let lines = svg
+            .lines()
+            .filter(|line| line.starts_with("<polyline") && line.contains(colour));
+        let points = lines.flat_map(|line| {
+            line.split("points=\"")
+                .nth(1)
+                .unwrap()
+                .split('"')
+                .next()
+                .unwrap()
+                .split(' ')
+        });
+        let pairs = points.filter_map(|point| point.split_once(','));
+        pairs
+            .map(|(x, y)| [x.parse().unwrap(), -y.parse::<f64>().unwrap()])
+            .collect()
+    };
+    let range = |points: &[[f64; 2]], axis: usize| {
+        let values = points.iter().map(|point| point[axis]);
+        [values.clone().fold(f64::MAX, f64::min), values.fold(f64::MIN, f64::max)]
+    };
+    let (first, second) = (corners("#0072B2"), corners("#E69F00"));
+    let ([low, high], [base, top]) = (range(&first, 1), range(&second, 1));
+    // Bars of 0.5 and 1 that are 0.45 and 0.9 rows high, on lines one row apart.
+    assert!(((top - base) / (high - low) - 2.0).abs() < 0.05, "{first:?} {second:?}");
+    assert!(
+        ((base - low) / (top - base) - 1.0 / 0.9).abs() < 0.02,
+        "{first:?} {second:?}"
+    );
+    // The first one has nothing where the second one is.
+    assert!(range(&first, 0)[0] >= range(&second, 0)[1] - 1.0);
+}
+
+#[test]
+fn odd_ridges_are_drawn() {
+    let nan = f64::NAN;
+    drawn(&Figure::Ridges(ridges(vec![])));
+    drawn(&Figure::Ridges(ridges(vec![vec![]])));
+    drawn(&Figure::Ridges(ridges(vec![
+        vec![0.0; 4],
+        vec![nan, f64::INFINITY, 1e-300],
+    ])));
+    drawn(&Figure::Ridges(Ridges {
+        low: nan,
+        ..ridges(vec![vec![1.0; 3]])
+    }));
+    drawn(&Figure::Ridges(Ridges {
+        low: 1e17,
+        width: 1e-3,
+        ..ridges(vec![vec![1.0; 3]])
+    }));
+    let many = Figure::Ridges(ridges(vec![vec![1.0; 60]; 40]));
+    assert!(many.size()[1] > style::LINES_SIZE[1]);
+    let (_, svg) = drawn(&many);
+    assert!((0..40).all(|policy| svg.contains(&format!("\n{policy}\n"))));
+}
+
+#[test]
+fn ends_of_failed_episodes_are_hollow() {
+    let mut map = maze(2, 1);
+    let (_, svg) = drawn(&Figure::Map(map.clone()));
+    let polygons = |svg: &str| svg.lines().filter(|line| line.starts_with("<polygon")).count();
+    assert!(!svg.contains("\nfailed\n"));
+    map.paths[1].failed = true;
+    let (_, other) = drawn(&Figure::Map(map));
+    assert!(other.contains("\nfailed\n"));
+    assert_eq!(polygons(&other), polygons(&svg) + 1);
+}
+
+#[test]
+fn every_heading_can_be_added_to() {
+    for mut figure in [
+        Figure::Map(maze(1, 1)),
+        Figure::Lines(learning(1, 3)),
+        Figure::Ridges(ridges(vec![vec![1.0]])),
+        Figure::Heatmap(heatmap(&[("", &[1.0; 9]), ("", &[1.0; 9])])),
+    ] {
+        figure.add_to_title(" (hopper, seed 1)");
+        let (_, svg) = drawn(&figure);
+        assert!(svg.contains(" (hopper, seed 1)\n"), "{figure:?}");
+    }
+}
+
 #[test]
 fn unnamed_curves_have_no_row_in_the_legend() {
     let points = vec![[0.0, 0.0], [1.0, 1.0]];
@@ -407,6 +525,7 @@ fn odd_curves_are_drawn() {
             CurveStyle::Policy(12),
             CurveStyle::Policy(usize::MAX),
             CurveStyle::Best,
+            CurveStyle::Level,
         ] {
             drawn(&Figure::Lines(lines(vec![curve(Some("odd"), style, points.to_vec())])));
         }
@@ -424,6 +543,7 @@ fn odd_maps_are_drawn() {
     }));
     let (_, svg) = drawn(&Figure::Map(Map {
         title: "a very long heading ".repeat(20),
+        axes: ["a very long label ".repeat(20), String::new()],
         bounds: [0.0, 0.0, 1000.0, 1.0],
         walls: vec![
             [nan, 0.0, 1.0, 1.0],
@@ -433,9 +553,9 @@ fn odd_maps_are_drawn() {
         start: [nan, 0.0],
         goal: [5.0, 0.5, nan],
         paths: vec![
-            (3, vec![]),
-            (4, vec![[0.5, 0.5]]),
-            (
+            trail(3, vec![]),
+            trail(4, vec![[0.5, 0.5]]),
+            trail(
                 usize::MAX,
                 vec![
                     [nan, 0.0],

@@ -92,6 +92,8 @@ pub struct Take {
     pub policy: usize,
     /// Return of the whole episode.
     pub total: f64,
+    /// What came of it in the task's words.
+    pub outcome: Option<String>,
     /// Whether the episode ended by itself.
     pub terminated: bool,
     /// What can be seen of each of its T+1 states.
@@ -106,9 +108,32 @@ pub fn record(ensemble: &Ensemble, policy: usize, task: &dyn Task, seed: u64) ->
     Ok(Take {
         policy,
         total: episode.total(),
+        outcome: task.outcome(&episode),
         terminated: episode.terminated,
         poses,
     })
+}
+
+impl Take {
+    /// What stands over its pictures; the short form leaves out the word for the return.
+    fn caption(&self, short: bool) -> String {
+        let decimals = if self.total.abs() < 100.0 { 1 } else { 0 };
+        let between = if short { ":" } else { ", return" };
+        let outcome = self
+            .outcome
+            .as_ref()
+            .map_or(String::new(), |words| format!(", {words}"));
+        format!("policy {}{between} {:.decimals$}{outcome}", self.policy, self.total)
+    }
+
+    /// What stands over its last picture; `step` is the time of a step.
+    fn ending(&self, step: f64) -> String {
+        let time = self.poses.len().saturating_sub(1) as f64 * step;
+        match self.terminated {
+            true => format!("ended at {time:.2} s"),
+            false => format!("time limit at {time:.2} s"),
+        }
+    }
 }
 
 /// Takes on a stage: a film whose pictures can be drawn one after the other.
@@ -148,9 +173,14 @@ impl Film {
         // The small number keeps 0.3 s at 10 per second from being 4 pictures.
         let frames = ((length * f64::from(config.rate) - 1e-6).ceil() as usize).max(1);
         let columns = (1..).find(|side| side * side >= takes.len()).unwrap_or(1);
+        // One form for all: a film in which some captions have a word more looks as if the numbers were others.
+        let mut short = false;
+        for take in &takes {
+            short |= !caption::fits(&take.caption(false), config.width, config.line())?;
+        }
         let rows: Vec<Row> = takes
             .into_iter()
-            .map(|take| Row::new(take, &config, step))
+            .map(|take| Row::new(take, &config, step, short))
             .collect::<Result<_>>()?;
         let film = Film {
             config,
@@ -245,7 +275,8 @@ impl Film {
         Ok(page)
     }
 
-    /// One policy at the time of picture number `frame`; an episode that has ended shows its last state, faded.
+    /// One policy at the time of picture number `frame`. An episode that has ended shows its last state, faded where it
+    /// ended by itself.
     fn tile(&mut self, index: usize, frame: usize) -> Result<Picture> {
         let row = &mut self.rows[index];
         let last = row.take.poses.len() - 1;
@@ -262,7 +293,9 @@ impl Film {
         let mut tile = fresh.clone();
         row.drawn = Some((state, fresh));
         if steps > last as f64 + 0.5 {
-            tile.fade();
+            if row.take.terminated {
+                tile.fade();
+            }
             let [left, top] = [tile.width() - row.ending.width(), tile.height() - row.ending.height()];
             tile.paste(&row.ending, left / 2, top);
         }
@@ -271,17 +304,10 @@ impl Film {
 }
 
 impl Row {
-    fn new(take: Take, config: &FilmConfig, step: f64) -> Result<Self> {
-        let decimals = if take.total.abs() < 100.0 { 1 } else { 0 };
-        let caption = format!("policy {}, return {:.decimals$}", take.policy, take.total);
-        let time = take.poses.len().saturating_sub(1) as f64 * step;
-        let ending = match take.terminated {
-            true => format!("ended at {time:.2} s"),
-            false => format!("time limit at {time:.2} s"),
-        };
-        let line = config.line();
+    fn new(take: Take, config: &FilmConfig, step: f64, short: bool) -> Result<Self> {
+        let (ending, line) = (take.ending(step), config.line());
         Ok(Row {
-            caption: text(&caption, Some(take.policy), config.width, line)?,
+            caption: text(&take.caption(short), Some(take.policy), config.width, line)?,
             ending: text(&ending, None, caption::width(&ending, line)?.min(config.width), line)?,
             take,
             drawn: None,

@@ -33,6 +33,7 @@ fn take(policy: usize, steps: usize) -> Take {
     Take {
         policy,
         total: 1234.5,
+        outcome: None,
         terminated: policy == 0,
         poses: (0..=steps).map(|state| vec![10.0 * state as f64]).collect(),
     }
@@ -52,15 +53,22 @@ fn pixel(picture: &Picture, policy: u32) -> [u8; 3] {
 
 #[test]
 fn a_film_runs_in_real_time() {
-    let mut film = film(SMALL, vec![take(0, 30), take(1, 4)]);
-    assert_eq!((film.frames(), film.size()), (20, [132, 60]));
+    let fallen = Take {
+        policy: 1,
+        ..take(0, 4)
+    };
+    let mut film = film(SMALL, vec![take(0, 30), fallen, take(2, 4)]);
+    assert_eq!((film.frames(), film.size()), (20, [132, 124]));
     // Picture 6 is at 0.3 s, which is state 3.
     let picture = film.draw(6).unwrap();
     assert_eq!([pixel(&picture, 0), pixel(&picture, 1)], [[30, 0, 200]; 2]);
-    // At 0.4 s the second one is in its last state, after that it fades.
+    // At 0.4 s the others are in their last state; after that the one that ended by itself fades.
     assert_eq!(pixel(&film.draw(8).unwrap(), 1), [40, 0, 200]);
     let picture = film.draw(10).unwrap();
     assert_eq!([pixel(&picture, 0), pixel(&picture, 1)], [[50, 0, 200], [168; 3]]);
+    let stopped = film.tile(2, 10).unwrap();
+    assert_eq!(stopped.pixels()[..3], [40, 0, 200]);
+    assert_ne!(stopped, film.tile(2, 8).unwrap(), "the time limit is written over it");
 }
 
 #[test]
@@ -121,6 +129,36 @@ fn captions_and_endings_are_written() {
     let picture = film.draw(19).unwrap();
     let last = &picture.pixels()[3 * width * (line + 170)..][..3 * 240];
     assert!(last.chunks_exact(3).any(|pixel| pixel == [255; 3]) && last[..3] != [255; 3]);
+}
+
+#[test]
+fn outcomes_stand_after_the_return_in_words_that_fit() {
+    let config = FilmConfig {
+        width: 240,
+        height: 180,
+        ..SMALL
+    };
+    let captions = |outcomes: [&str; 2]| -> [bool; 2] {
+        let with = |policy: usize| Take {
+            outcome: Some(outcomes[policy].into()),
+            ..take(policy, 3)
+        };
+        let film = film(config, vec![with(0), with(1)]);
+        [false, true].map(|short| {
+            film.rows.iter().all(|row| {
+                let text = row.take.caption(short);
+                let expected = caption::line(&text, Some(row.take.policy), 240, config.line()).unwrap();
+                row.caption.pixels() == expected
+            })
+        })
+    };
+    assert_eq!(captions(["x 1 m", "x 2 m"]), [true, false]);
+    // One that is too long makes both short.
+    assert_eq!(captions(["x 1 m", "peg in: 12 mm off"]), [false, true]);
+    let outcome = Some("peg in: 12 mm off".into());
+    let long = Take { outcome, ..take(11, 3) };
+    assert_eq!(long.caption(false), "policy 11, return 1234, peg in: 12 mm off");
+    assert_eq!(long.caption(true), "policy 11: 1234, peg in: 12 mm off");
 }
 
 #[test]

@@ -25,7 +25,7 @@ use self::measure::{distance, positions};
 use self::ways::{Way, Ways};
 use super::{Env, Episode, Measure, Spec, Step, Task};
 use crate::error::Result;
-use crate::plot::{Figure, Map};
+use crate::plot::{Figure, Map, Trail};
 use crate::rng::Stream;
 
 /// What `stein envs` says of the maze.
@@ -108,6 +108,7 @@ impl MazeConfig {
         let names = SHORTEST.iter().map(|(name, _)| name.to_string());
         Map {
             title: "Maze".into(),
+            axes: ["x", "y"].map(str::to_owned),
             bounds: [-h, -h, h, h],
             walls: self.walls.clone(),
             start: self.start,
@@ -164,10 +165,13 @@ impl Task for MazeConfig {
     }
 
     fn figures(&self, policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
-        let paths = policies
-            .iter()
-            .enumerate()
-            .flat_map(|(policy, episodes)| episodes.iter().map(move |episode| (policy, positions(episode))));
+        let paths = policies.iter().enumerate().flat_map(|(policy, episodes)| {
+            episodes.iter().map(move |episode| Trail {
+                policy,
+                points: positions(episode),
+                failed: false,
+            })
+        });
         let map = Map {
             title: "Trajectories in the maze".into(),
             paths: paths.collect(),

@@ -194,10 +194,10 @@ fn figures_show_every_episode() {
     };
     assert_eq!(name, "maze_trajectories");
     assert_eq!(
-        map.paths.iter().map(|(policy, _)| *policy).collect::<Vec<_>>(),
+        map.paths.iter().map(|path| path.policy).collect::<Vec<_>>(),
         [0, 0, 1, 1, 2, 2]
     );
-    assert_eq!(map.paths[0].1.len(), maze.horizon + 1);
+    assert_eq!(map.paths[0].points.len(), maze.horizon + 1);
 }
 
 #[test]
