@@ -135,8 +135,8 @@ impl Task for SawyerConfig {
         // From the front, where the arm hides neither the hole nor the peg.
         let view = View {
             x: Some(0.5),
-            height: 0.22,
-            distance: 1.1,
+            height: 0.28,
+            distance: 1.25,
             azimuth: 205.0,
             elevation: -28.0,
         };

@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stein::env::{Episode, Registry};
-use stein::plot::{Figure, draw, learning};
+use stein::plot::{draw, learning};
 use stein::policy::evaluate::evaluate;
 use stein::run::atomic;
 use stein::run::folder::RunFolder;
@@ -256,9 +256,7 @@ fn measures(report: &Map<String, Value>, seconds: f64) -> Measures {
 
 fn draw_all(trained: &Trained, case: &Case, out: &Path) -> Result<()> {
     for (name, mut figure) in trained.settings.task.figures(&trained.episodes) {
-        if let Figure::Map(map) = &mut figure {
-            map.title = format!("{} (seed 1)", case.title);
-        }
+        figure.add_to_title(&format!(" ({}, seed 1)", case.title));
         draw(&figure, &out.join(format!("{}_{name}", case.label)))?;
     }
     Ok(())

@@ -108,7 +108,7 @@ pub enum CurveStyle {
     Level,
 }
 
-/// Histograms over the same bars, one row a policy; the largest bar of all is nearly as high as a row.
+/// Histograms over the same bars, one row a policy; the largest bar of each is nearly as high as its row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ridges {
     /// Heading.

@@ -9,7 +9,7 @@ use super::page::{Page, Point};
 use super::style::{LINES_SIZE, Pen, colour};
 use crate::error::Result;
 
-/// Height of the largest bar, in rows.
+/// Height of the largest bar of a row, in rows.
 const LARGEST: f64 = 0.9;
 /// Least height of a row in pixels, and of what is above and below all rows.
 const ROW: [u32; 2] = [38, 160];
@@ -30,7 +30,7 @@ pub(super) fn draw<DB: DrawingBackend>(ridges: &Ridges, page: &Page<DB>) -> Resu
         title: ridges.title.clone(),
         x: Axis::around(&ridges.x, ends.into_iter()),
         y: Axis {
-            label: format!("policy (height: {})", ridges.height),
+            label: format!("policy ({}, scaled by row)", ridges.height),
             low: -0.15,
             // Just below the line of a policy that is not there.
             high: ridges.rows.len().max(1) as f64 - 0.05,
@@ -40,9 +40,10 @@ pub(super) fn draw<DB: DrawingBackend>(ridges: &Ridges, page: &Page<DB>) -> Resu
         legend: Vec::new(),
     };
     let window = frame.draw(page)?;
-    let highest = ridges.rows.iter().flatten().filter(|height| drawable(**height));
-    let unit = LARGEST / highest.copied().fold(f64::MIN_POSITIVE, f64::max);
     for (policy, row) in ridges.rows.iter().enumerate() {
+        // To a scale of its own: one policy that stands still would flatten all others.
+        let heights = row.iter().copied().filter(|height| drawable(*height));
+        let unit = LARGEST / heights.fold(f64::MIN_POSITIVE, f64::max);
         for outline in outlines(row) {
             let place = |[bar, height]: Point| {
                 let x = ridges.low + bar * ridges.width;

@@ -173,7 +173,7 @@ impl Task for MazeConfig {
             })
         });
         let map = Map {
-            title: "Trajectories in the maze".into(),
+            title: "Trajectories".into(),
             paths: paths.collect(),
             labels: Vec::new(),
             ..self.map()
