@@ -120,6 +120,19 @@ fn pairs_that_the_policy_below_never_takes_have_no_ratio() {
 }
 
 #[test]
+fn seeds_are_told_as_they_are_done() {
+    let seeds = |first: &str, count: &str| {
+        let system = ["verify", "--system=ring-20x3-deterministic", "--estimator=nce"];
+        succeed(stein(&[&system, &["--seed", first, "--seeds", count][..]].concat()))
+    };
+    let (both, second) = (seeds("1", "2"), seeds("2", "1"));
+    assert_eq!(both.stderr, "seed 1: 0 bounds missed\nseed 2: 0 bounds missed\n");
+    assert_eq!(second.stderr, "");
+    let rows = |text: &str| -> Vec<String> { text.lines().skip(1).map(str::to_owned).collect() };
+    assert_eq!(rows(&both.stdout)[2..], rows(&second.stdout), "a seed is its own");
+}
+
+#[test]
 fn bad_input_is_told_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let mut wrong = problem(false);

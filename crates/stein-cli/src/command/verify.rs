@@ -14,7 +14,7 @@ use stein::verify::{self, Preset, SAMPLES, Score, System, tabular};
 use stein::{Error, Result};
 
 use crate::options::Threads;
-use crate::{Ended, print, print_json};
+use crate::{Ended, print, print_json, tell};
 
 /// Arguments of `stein verify`.
 #[derive(Args)]
@@ -139,7 +139,16 @@ fn systems(arguments: &Arguments) -> Result<Ended> {
             )));
         }
     }
-    let scores = verify::verify(&systems, estimators, &seeds)?;
+    let mut scores = Vec::new();
+    for &seed in &seeds {
+        let of_seed = verify::verify(&systems, estimators, &[seed])?;
+        if seeds.len() > 1 {
+            // A seed takes minutes: something must be seen meanwhile.
+            let missed = of_seed.iter().filter_map(Score::complaint).count();
+            tell(&format!("seed {seed}: {missed} bounds missed"));
+        }
+        scores.extend(of_seed);
+    }
     let complaints: Vec<String> = scores.iter().filter_map(Score::complaint).collect();
     if arguments.json {
         print_json(&json!({ "passed": complaints.is_empty(), "scores": scores }));
