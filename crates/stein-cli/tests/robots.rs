@@ -78,6 +78,20 @@ fn a_replay_has_one_observation_more_than_steps_and_goes_on_after_a_fall() {
             .iter()
             .all(|t| t == false)
     );
+    let watched = object(&succeed(replay("hopper", &path, &["--json", "--signals"])).stdout);
+    assert_eq!(
+        watched["observations"], record["observations"],
+        "to look changes nothing"
+    );
+    let names = ["com_x", "pitch", "unstable", "velocity", "x", "z"];
+    assert_eq!(support::keys(&watched["signals"]), names);
+    let of = |name: &str, state: usize| watched["signals"][name][state].as_f64().unwrap();
+    for (state, seen) in record["observations"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(
+            (of("z", state), of("unstable", state)),
+            (seen[0].as_f64().unwrap(), 0.0)
+        );
+    }
     // No steps are a replay too.
     let path = write(place.path(), &script(0).to_string());
     assert_eq!(

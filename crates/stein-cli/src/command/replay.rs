@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! in   { "qpos": [nq], "qvel": [nv], "actions": [T][nu] }
-//! out  { "observations": [T+1][obs], "rewards": [T], "terminated": [T] }
+//! out  { "observations": [T+1][obs], "rewards": [T], "terminated": [T] }         with --signals also "signals": { name: [T+1] }
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -33,6 +34,9 @@ pub struct Arguments {
     /// Print one JSON object: observations, rewards, terminated
     #[arg(long)]
     json: bool,
+    /// Add the signals of every state to the JSON object
+    #[arg(long, requires = "json")]
+    signals: bool,
 }
 
 /// What is replayed.
@@ -49,6 +53,9 @@ struct Record {
     observations: Vec<Vec<f64>>,
     rewards: Vec<f64>,
     terminated: Vec<bool>,
+    /// By their names, in every state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signals: Option<BTreeMap<&'static str, Vec<f64>>>,
 }
 
 /// The keys of a file and their shapes.
@@ -71,7 +78,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     }
     let script = read(&arguments.input)?;
     check(&script, env.as_mut(), &arguments.env).map_err(|complaint| wrong(&arguments.input, &complaint))?;
-    let record = replay(&script, env.as_mut());
+    let record = replay(&script, env.as_mut(), arguments.signals);
     if arguments.json {
         let text = serde_json::to_string(&record);
         let text = text.map_err(|error| Error::failed(format!("the replay cannot be written as JSON: {error}")))?;
@@ -149,7 +156,7 @@ fn check(script: &Script, env: &mut dyn Env, robot: &str) -> std::result::Result
 }
 
 /// Steps through the script, on beyond terminations and the horizon.
-fn replay(script: &Script, env: &mut dyn Env) -> Record {
+fn replay(script: &Script, env: &mut dyn Env, signals: bool) -> Record {
     let mut observation = vec![0.0; env.spec().observation];
     if let Some(env) = env.settable() {
         env.set_state(&script.qpos, &script.qvel, &mut observation);
@@ -158,14 +165,29 @@ fn replay(script: &Script, env: &mut dyn Env) -> Record {
         observations: vec![observation.clone()],
         rewards: Vec::new(),
         terminated: Vec::new(),
+        signals: signals.then(BTreeMap::new),
     };
+    record.watch(env);
     for action in &script.actions {
         let step = env.step(action, &mut observation);
         record.observations.push(observation.clone());
         record.rewards.push(step.reward);
         record.terminated.push(step.terminated);
+        record.watch(env);
     }
     record
+}
+
+impl Record {
+    /// Notes the signals of the present state, where they are asked for.
+    fn watch(&mut self, env: &mut dyn Env) {
+        let Some(signals) = &mut self.signals else { return };
+        let mut values = vec![0.0; env.spec().signals.len()];
+        env.signals(&mut values);
+        for (name, value) in env.spec().signals.iter().zip(values) {
+            signals.entry(name).or_default().push(value);
+        }
+    }
 }
 
 /// The record in short.
