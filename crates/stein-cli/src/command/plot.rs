@@ -49,8 +49,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let episodes = pool.install(|| evaluate(ensemble, task, config.seed, arguments.episodes, arguments.stochastic))?;
     unnamed.extend(task.figures(&episodes));
     // Their headings do not say yet which run they are of.
-    let env = config.env.get("name").and_then(|name| name.as_str()).unwrap_or("?");
-    let of_run = format!(" ({env} by {}, seed {})", config.method, config.seed);
+    let of_run = format!(" ({} by {}, seed {})", settings.env(), config.method, config.seed);
     for (name, mut figure) in unnamed {
         figure.add_to_title(&of_run);
         figures.push((name, figure));
