@@ -1,6 +1,6 @@
 # make demo   build, train the maze ensemble and draw its pictures
 # make test   formatting, lints, all tests
-# make test-long  whole episodes against Gymnasium; estimators against exact answers on ten seeds (over an hour on 2 cores)
+# make test-long  whole episodes against Gymnasium; estimators against exact answers on ten seeds (half an hour on 2 cores)
 # make bench  the speed of the hot path, of whole iterations and of the robots
 # make mujoco puts libmujoco into vendor/, or links MUJOCO_DIR there; the others do it by themselves
 # make dist   a folder with the program and libmujoco that runs wherever it is put
