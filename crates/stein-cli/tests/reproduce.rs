@@ -191,11 +191,14 @@ fn the_robots_are_trained_and_their_curves_drawn() {
     let text = succeed(stein(&arguments)).stdout;
     for words in [
         "| Hopper |",
-        "| HalfCheetah, the paper's settings |",
+        "| Walker2d |",
+        "| HalfCheetah (paper) |",
         "velocity_variance",
     ] {
         assert!(text.contains(words), "no {words} in: {text}");
     }
     let curves = fs::read_to_string(out.join("figures/learning_curves.svg")).unwrap();
     assert!(curves.contains("Hopper") && curves.contains("steps of each policy"));
+    let velocities = fs::read_to_string(out.join("figures/walker2d-paper_velocities.svg")).unwrap();
+    assert!(velocities.contains("(Walker2d (paper), seed 1)"), "{velocities}");
 }
