@@ -323,14 +323,19 @@ impl Frame {
 mod tests {
     use super::*;
 
-    fn texts(low: f64, high: f64) -> Vec<String> {
+    /// Ticks of an axis with room for five.
+    fn ticks(low: f64, high: f64, whole: bool) -> Vec<(f64, String)> {
         let axis = Axis {
             label: String::new(),
             low,
             high,
-            whole: false,
+            whole,
         };
-        axis.ticks(5).into_iter().map(|(_, text)| text).collect()
+        axis.ticks(5)
+    }
+
+    fn texts(low: f64, high: f64) -> Vec<String> {
+        ticks(low, high, false).into_iter().map(|(_, text)| text).collect()
     }
 
     #[test]
@@ -354,15 +359,8 @@ mod tests {
 
     #[test]
     fn an_axis_that_counts_has_whole_ticks() {
-        let values = |low: f64, high: f64| -> Vec<f64> {
-            let axis = Axis {
-                label: String::new(),
-                low,
-                high,
-                whole: true,
-            };
-            axis.ticks(5).into_iter().map(|(value, _)| value).collect()
-        };
+        let values =
+            |low: f64, high: f64| -> Vec<f64> { ticks(low, high, true).into_iter().map(|(value, _)| value).collect() };
         assert_eq!(values(-0.1, 1.1), [0.0, 1.0]);
         assert_eq!(values(-0.1, 5.0), [0.0, 2.0, 4.0]);
         assert_eq!(values(-0.1, 4.5), [0.0, 1.0, 2.0, 3.0, 4.0]);
