@@ -22,7 +22,7 @@ use stein::train::Trainer;
 use stein::{Error, Result};
 
 use super::train::{saved, stop_on_interrupt, train_to_the_end};
-use crate::options::{Threads, TrainOptions};
+use crate::options::Threads;
 use crate::{Ended, print, tell};
 
 /// The experiments that there are, with their files.
@@ -106,11 +106,7 @@ struct Plan {
 }
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
-    let options = TrainOptions {
-        threads: arguments.threads,
-        ..TrainOptions::default()
-    };
-    let pool = options.threads.pool()?;
+    let pool = arguments.threads.pool()?;
     let plan = plan(arguments)?;
     stop_on_interrupt()?;
     let figures = plan.out.join("figures");
