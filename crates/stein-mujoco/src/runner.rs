@@ -293,6 +293,10 @@ macro_rules! runner_task {
                 self.rules().stage(width, height)
             }
 
+            fn behaviour(&self) -> &'static [&'static str] {
+                &["velocity"]
+            }
+
             fn measure(&self, episodes: &[stein::env::Episode]) -> Vec<stein::env::Measure> {
                 $crate::measure::of_policy(episodes, self.rules().step_time)
             }

@@ -144,6 +144,10 @@ impl Task for SawyerConfig {
         Ok(Some(Box::new(stage)))
     }
 
+    fn behaviour(&self) -> &'static [&'static str] {
+        &SIGNALS[..JOINTS]
+    }
+
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
         measure::of_policy(episodes, self.success_distance)
     }

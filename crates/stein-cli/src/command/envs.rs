@@ -35,7 +35,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let env = task.make()?;
     let spec = env.spec();
     print(&format!(
-        "{name}: {} observations, {} actions, {} steps at most, {}\nsignals: {}\n\nsettings, as for --set env.KEY=VALUE \
+        "{name}: {} observations, {} actions, {} steps at most, {}\nsignals: {}\nbehaviour: {}\n\nsettings, as for --set env.KEY=VALUE \
          or under [env] in a file:\n\n{}",
         spec.observation,
         spec.action(),
@@ -46,6 +46,10 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
             "never ends early"
         },
         spec.signals.join(", "),
+        match task.behaviour() {
+            [] => "the whole observation".into(),
+            names => names.join(", "),
+        },
         toml::to_string(&settings).unwrap_or_default()
     ));
     Ok(Ended::Done)

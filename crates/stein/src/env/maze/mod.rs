@@ -152,6 +152,10 @@ impl Task for MazeConfig {
         Ok(Box::new(Maze::new(self)))
     }
 
+    fn behaviour(&self) -> &'static [&'static str] {
+        &["x", "y"]
+    }
+
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
         measure::of_policy(self, episodes)
     }
