@@ -148,6 +148,10 @@ impl Task for SawyerConfig {
         &SIGNALS[..JOINTS]
     }
 
+    fn rewarded(&self) -> bool {
+        self.reward == RewardSource::Task
+    }
+
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
         measure::of_policy(episodes, self.success_distance)
     }

@@ -60,12 +60,14 @@ pub struct Timings {
 
 impl Trainer {
     /// Draws a new ensemble.
-    pub fn new(config: Config, task: &dyn Task) -> Result<Self> {
+    pub fn new(mut config: Config, task: &dyn Task) -> Result<Self> {
         config.validate()?;
+        config.resolve(task)?;
         let (n, seed) = (config.ensemble, config.seed);
-        let workers = (0..n).map(|i| Worker::new(task, seed, i)).collect::<Result<Vec<_>>>()?;
         let spec = task.make()?.spec().clone();
         let method = method::build(&config, &spec)?;
+        let worker = |i| Ok(Worker::new(task, seed, i)?.recording(method.behaviour()));
+        let workers = (0..n).map(worker).collect::<Result<Vec<_>>>()?;
         let ensemble = Ensemble::new(n, &spec, &config.policy, &config.ppo, seed);
         let streams = method.streams() + 1;
         Ok(Trainer {
@@ -110,9 +112,8 @@ impl Trainer {
             0 => &task_rewards[i][..],
             s => &guidance.rewards[i * streams + s - 1][..],
         };
-        let judgement = self
-            .critics
-            .judge(&self.rollouts, rewards, &self.config.ppo, guidance.standardised);
+        let units = |s: usize| guidance.units[usize::from(s > 0)];
+        let judgement = self.critics.judge(&self.rollouts, rewards, &self.config.ppo, units);
         let advantages = clock.lap();
 
         let (orders, rate) = (self.minibatch_orders(), self.learning_rate());

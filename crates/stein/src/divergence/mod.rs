@@ -6,9 +6,15 @@
 //! ∇_{θ_i} D_ij = ∫ ∇ρ_i·r(ζ),   r(u) = f(u) - u·f'(u)                                 Equation 4, for any f
 //! ```
 //!
-//! Policy i is pushed away from policy j by maximising the reward r on its own steps. The ratios are learned, so they
-//! are clamped to [1/20, 20] where they are used here. Reference: Gangwani, Peng, Zhou 2020, Section 3.2; positive
-//! definiteness: Hein, Lal, Bousquet 2004. `docs/divergences.md` has all of it in one table.
+//! Policy i is pushed away from policy j by maximising the reward r on its own steps. Where episodes terminate, ρ is
+//! normalised by a mass m_i that the policy changes as well, and the exact gradient is that of the *centred* reward,
+//!
+//! ```text
+//! ∇_{θ_i} D_ij = ((1-γ)/m_i)·∇_{θ_i} E[Σ_t γ^t·(r_t - E_{ρ_i}[r])]                    Shift::Centred
+//! ```
+//!
+//! The ratios are learned, so |log ζ| is bounded where they are used here (`qd.clamp`). Reference: Gangwani, Peng, Zhou
+//! 2020, Section 3.2; positive definiteness: Hein, Lal, Bousquet 2004. `docs/divergences.md` has all of it in one table.
 
 mod hellinger;
 mod js;
@@ -32,14 +38,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Bound on |log ζ|: ln 20. It is symmetric, so that ζ_ji and 1/ζ_ij are cut alike.
+/// The usual bound on |log ζ|: ln 20. It is symmetric, so that ζ_ji and 1/ζ_ij are cut alike.
 pub const LOG_CLAMP: f64 = 2.995732273553991;
 
-/// What is added to the diversity reward, the same number at every step.
+/// What is added to the diversity reward, the same number at every step of a rollout.
 ///
-/// A constant changes nothing in a task without termination, but decides there whether living on pays.
+/// A constant changes nothing in a task without termination; with it, it decides whether living on pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shift {
+    /// Minus its mean over the policy's own samples: the exact gradient of the divergence, which neither pays for living
+    /// on nor for dying.
+    #[serde(rename = "centred")]
+    Centred,
     /// Nothing: r = f(ζ) - ζ·f'(ζ).
     #[serde(rename = "none")]
     None,
@@ -109,36 +119,43 @@ pub fn by_name(name: &str) -> Result<Box<dyn Divergence>> {
     })
 }
 
-/// Estimates D_ij from samples of both policies, each given as (log ζ_ji, weights); the ratios are clamped here.
+/// Estimates D_ij from samples of both policies, each given as (log ζ_ji, weights), with |log ζ| at most `bound`.
 ///
 /// Both are needed: ρ_i's samples alone miss what only policy j visits. Weights need not sum to 1. Sampling noise can
 /// make the estimate negative. It is NaN if a ratio is, or if a policy has no weight at all.
-pub fn value(divergence: &dyn Divergence, on_i: (&[f32], &[f32]), on_j: (&[f32], &[f32])) -> f64 {
-    weighted_mean(on_i, |log_zeta| divergence.per_sample(log_zeta).0)
-        + weighted_mean(on_j, |log_zeta| divergence.per_sample(log_zeta).1)
+pub fn value(divergence: &dyn Divergence, bound: f64, on_i: (&[f32], &[f32]), on_j: (&[f32], &[f32])) -> f64 {
+    let mean = |(log_zetas, weights): (&[f32], &[f32]), term: &dyn Fn(f64) -> f64| {
+        assert_eq!(log_zetas.len(), weights.len(), "one weight a sample");
+        weighted_mean(log_zetas.iter().map(|&x| term(clamped(x, bound))), weights)
+    };
+    mean(on_i, &|log_zeta| divergence.per_sample(log_zeta).0)
+        + mean(on_j, &|log_zeta| divergence.per_sample(log_zeta).1)
 }
 
-/// The diversity reward of one step with its constant, from the clamped ratio.
-pub fn shifted_reward(divergence: &dyn Divergence, shift: Shift, log_zeta: f32) -> f32 {
+/// The diversity rewards of policy i against one neighbour: r of each of its steps from log ζ_ji, |log ζ| at most `bound`,
+/// with their constant. `weights` are those of the steps in ρ_i.
+pub fn rewards(divergence: &dyn Divergence, shift: Shift, bound: f64, log_zetas: &[f32], weights: &[f32]) -> Vec<f32> {
+    let raw: Vec<f64> = log_zetas
+        .iter()
+        .map(|&x| divergence.reward(clamped(x, bound).exp()))
+        .collect();
     let constant = match shift {
+        Shift::Centred => weighted_mean(raw.iter().copied(), weights),
         Shift::None => 0.0,
         Shift::AtOne => divergence.reward(1.0),
-        Shift::NonNegative => divergence.reward(LOG_CLAMP.exp()),
+        Shift::NonNegative => divergence.reward(bound.exp()),
     };
-    (divergence.reward(clamped(log_zeta).exp()) - constant) as f32
+    raw.iter().map(|r| (r - constant) as f32).collect()
 }
 
-fn clamped(log_zeta: f32) -> f64 {
-    f64::from(log_zeta).clamp(-LOG_CLAMP, LOG_CLAMP)
+fn clamped(log_zeta: f32, bound: f64) -> f64 {
+    f64::from(log_zeta).clamp(-bound, bound)
 }
 
-fn weighted_mean((log_zetas, weights): (&[f32], &[f32]), term: impl Fn(f64) -> f64) -> f64 {
-    assert_eq!(log_zetas.len(), weights.len(), "one weight a sample");
-    let (mut sum, mut total) = (0.0, 0.0);
-    for (&log_zeta, &weight) in log_zetas.iter().zip(weights) {
-        sum += f64::from(weight) * term(clamped(log_zeta));
-        total += f64::from(weight);
-    }
+fn weighted_mean(values: impl Iterator<Item = f64>, weights: &[f32]) -> f64 {
+    let (sum, total) = values.zip(weights).fold((0.0, 0.0), |(sum, total), (value, &weight)| {
+        (sum + f64::from(weight) * value, total + f64::from(weight))
+    });
     sum / total
 }
 

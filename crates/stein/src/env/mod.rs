@@ -5,6 +5,7 @@
 
 mod registry;
 
+pub mod behaviour;
 pub mod maze;
 
 pub use registry::Registry;
@@ -61,8 +62,8 @@ pub trait Env: Send {
     /// Takes one step and writes the next observation. `action` lies within the bounds of the spec.
     fn step(&mut self, action: &[f64], observation: &mut [f64]) -> Step;
 
-    /// Writes the named signals of the present state (for metrics and plots, never seen by a policy). Evaluation asks for
-    /// them, training does not; to ask must change nothing of what follows.
+    /// Writes the named signals of the present state (for metrics, plots and `qd.behaviour`, never seen by a policy).
+    /// Evaluation asks for them, training only where behaviour is made of them; to ask must change nothing of what follows.
     fn signals(&mut self, signals: &mut [f64]);
 
     /// Whether the last step terminated the episode because the simulation broke down; training counts such episodes.
@@ -138,6 +139,11 @@ pub trait Task: Send + Sync {
     /// `qd.behaviour = "task"` keeps different and `policy_information` measures. None: the whole observation.
     fn behaviour(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Whether there is a task reward at all: without one, diversity alone is trained.
+    fn rewarded(&self) -> bool {
+        true
     }
 
     /// What `stein eval` prints of one policy, besides its return.

@@ -6,14 +6,17 @@
 mod ppo;
 pub mod qd;
 pub mod svpg;
+pub mod weighting;
 
 pub use ppo::IndependentPpo;
 pub use qd::{Qd, QdConfig};
 pub use svpg::{Svpg, SvpgConfig};
+pub use weighting::Weighting;
 
 use crate::env::Spec;
-
+use crate::env::behaviour::Column;
 use crate::error::{Error, Result};
+use crate::policy::advantage::Units;
 use crate::policy::{Ensemble, Rollout};
 use crate::run::checkpoint::Checkpoint;
 use crate::run::config::Config;
@@ -31,8 +34,8 @@ pub struct Guidance {
     pub streams: Vec<f32>,
     /// Rewards of the further streams: `[n][streams]` of one reward a step each.
     pub rewards: Vec<Vec<f32>>,
-    /// Whether advantages are standardised.
-    pub standardised: bool,
+    /// Units of the advantages: of the task, and of the further streams.
+    pub units: [Units; 2],
     /// Added to the step of each policy as it is, `[n][parameters]`; empty for none.
     pub drift: Vec<f32>,
 }
@@ -48,7 +51,7 @@ impl Guidance {
             task,
             streams: Vec::new(),
             rewards: Vec::new(),
-            standardised: true,
+            units: [Units::Standard; 2],
             drift: Vec::new(),
         }
     }
@@ -59,6 +62,11 @@ pub trait Method: Send {
     /// Reward streams besides the task's, for each policy.
     fn streams(&self) -> usize {
         0
+    }
+
+    /// What of each state rollouts are to record as behaviour, for the method's own use.
+    fn behaviour(&self) -> &[Column] {
+        &[]
     }
 
     /// Learns from the rollouts of an iteration and says how the policies are to move.

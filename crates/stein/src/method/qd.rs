@@ -3,20 +3,22 @@
 //! ```text
 //! D_ij = D_f(ρ_j‖ρ_i),  k_ij = exp(-D_ij/T)                                                    Equation 3
 //! r_ij = f(ζ) - ζ·f'(ζ) + shift,  ζ = ζ_ji on policy i's samples                              Equation 4
-//! Δθ_i = [ (1-ω)·(g_i + Σ_{j≠i} k_ij·g_j) + ω·Σ_{j≠i} k_ij·∇L(r_ij) ] / (1 + Σ_{j≠i} k_ij)      "normalised"
-//! Δθ_i = (1/n)·[ g_i + Σ_{j≠i} k_ij·(g_j + (1/T)·∇_{θ_i} D_ij) ]                               "published"
+//! R_i  = 1/(n-1)·Σ_{j≠i} k_ij·r_ij                                                            one reward, one critic
+//! Δθ_i = task·g_i + diversity·∇L(R_i)                                                         weighting.rs
 //! ```
 //!
-//! g_i is the task gradient of policy i; the repulsion uses the policy's own gradient, since ∇_{θ_j} applied to θ_i has no
-//! meaning for the weights of different networks. `share` says whether the neighbours' g_j enter.
-//! Reference: Gangwani, Peng & Zhou 2020.
+//! The repulsion uses the policy's own gradient, since ∇_{θ_j} applied to θ_i has no meaning for the weights of different
+//! networks. Advantages are linear in rewards: Σ_j k_ij·A(r_ij) = (n-1)·A(R_i), so that n critics of diversity do what
+//! n(n-1) would. `share` says whether the neighbours' g_j enter. Reference: Gangwani, Peng & Zhou 2020.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::weighting::{Quota, Weighting, has_no_task};
 use super::{Guidance, Method};
-use crate::divergence::{self, Divergence, LOG_CLAMP, Shift, shifted_reward};
-use crate::env::Spec;
+use crate::divergence::{self, Divergence, Shift};
+use crate::env::behaviour::{Behaviour, Column};
+use crate::env::{Spec, Task};
 use crate::error::{Error, Result};
 use crate::kernel::divergence_kernel;
 use crate::policy::{Ensemble, Rollout};
@@ -26,16 +28,6 @@ use crate::ratio::{
 };
 use crate::run::checkpoint::Checkpoint;
 use crate::run::config::Config;
-
-/// How the parts of the Stein gradient are weighed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Weighting {
-    /// By ω, over standardised advantages, divided by 1 + Σk.
-    Normalised,
-    /// As Equation 3 has it: 1/n and 1/T, raw advantages.
-    Published,
-}
 
 /// Settings of the method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,10 +40,16 @@ pub struct QdConfig {
     /// Kernel temperature T; absent: that of the divergence (0.5 for js, 1 for kls).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// Constant added to the diversity reward: "none", "one" (r(1) = 0) or "positive" (never negative); absent: "positive"
-    /// where episodes can terminate, else "none".
+    /// Of what policies are to be different: "state-action" (the paper), "state", "task" (the task's own list) or a list of
+    /// signals and numbers of observations; absent: "task" for nce, else "state-action".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behaviour: Option<Behaviour>,
+    /// Constant added to the diversity reward: "centred" (the exact gradient), "none", "one" (r(1) = 0) or "positive" (never
+    /// negative); absent: "centred", but "positive" where episodes can terminate and there is no task reward.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<Shift>,
+    /// Ratios are kept within [1/clamp, clamp] where they are used.
+    pub clamp: f64,
     /// Weight ω of diversity at the start.
     pub omega_start: f64,
     /// Weight ω of diversity at the end.
@@ -60,8 +58,12 @@ pub struct QdConfig {
     pub omega_until: f64,
     /// Whether the neighbours' task gradients enter.
     pub share: bool,
-    /// Weighting of the parts: "normalised" or "published".
+    /// Weighting of the parts: "nats", "constrained", "normalised" or "published".
     pub weighting: Weighting,
+    /// Share of the best policy's gain in return that each is to keep; "constrained" only.
+    pub quota: f64,
+    /// Slack of that, in multiples of what untrained policies earned.
+    pub slack: f64,
 }
 
 impl Default for QdConfig {
@@ -70,23 +72,45 @@ impl Default for QdConfig {
             estimator: "nce".into(),
             divergence: "js".into(),
             temperature: None,
+            behaviour: None,
             shift: None,
-            omega_start: 0.2,
+            clamp: 20.0,
+            omega_start: 1.0,
             omega_end: 0.0,
-            omega_until: 0.5,
+            omega_until: 0.7,
             share: false,
-            weighting: Weighting::Normalised,
+            weighting: Weighting::Nats,
+            quota: 0.9,
+            slack: 2.0,
         }
     }
 }
 
 impl QdConfig {
     /// Fills in what depends on the divergence and the task.
-    pub fn resolve(&mut self, can_terminate: bool) -> Result<()> {
+    pub fn resolve(&mut self, task: &dyn Task) -> Result<()> {
         let divergence = divergence::by_name(&self.divergence)?;
         self.temperature.get_or_insert(divergence.temperature());
-        self.shift
-            .get_or_insert(if can_terminate { Shift::NonNegative } else { Shift::None });
+        let spec = task.make()?.spec().clone();
+        self.shift.get_or_insert(if spec.can_terminate && !task.rewarded() {
+            Shift::NonNegative
+        } else {
+            Shift::Centred
+        });
+        let usual = || match self.estimator.as_str() {
+            "nce" => Behaviour::Named("task".into()),
+            _ => Behaviour::state_action(),
+        };
+        let behaviour = self.behaviour.clone().unwrap_or_else(usual).resolved(task);
+        if !behaviour.is_state_action() && self.estimator != "nce" {
+            return Err(Error::input(format!(
+                "qd.behaviour is not \"state-action\", but {} learns ratios of states and actions only; set \
+                 qd.behaviour=state-action, or qd.estimator=nce",
+                self.estimator
+            )));
+        }
+        behaviour.columns(&spec)?;
+        self.behaviour = Some(behaviour);
         Ok(())
     }
 
@@ -117,6 +141,10 @@ pub struct Qd {
     divergence: Box<dyn Divergence>,
     temperature: f64,
     shift: Shift,
+    /// Bound on |log ζ|.
+    bound: f64,
+    behaviour: Vec<Column>,
+    quota: Quota,
     estimator: Box<dyn Estimator>,
     classifier: Classifier,
     memory: Memory,
@@ -142,20 +170,28 @@ impl Qd {
         }
         let divergence = divergence::by_name(&qd.divergence)?;
         let (state, action) = (spec.observation, spec.action());
+        let behaviour = match &qd.behaviour {
+            None => Vec::new(),
+            Some(behaviour) => behaviour.columns(spec)?,
+        };
+        let width = if behaviour.is_empty() {
+            state + action
+        } else {
+            behaviour.len()
+        };
         let (gamma, seed) = (config.ppo.gamma, config.seed);
-        let settings = EstimatorConfig::new(&qd.estimator, n, state + action, gamma, &config.ratio, seed)?;
+        let settings = EstimatorConfig::new(&qd.estimator, n, width, gamma, &config.ratio, seed)?;
         Ok(Qd {
             n,
             temperature: qd.temperature.unwrap_or(divergence.temperature()),
-            shift: qd.shift.unwrap_or(if spec.can_terminate {
-                Shift::NonNegative
-            } else {
-                Shift::None
-            }),
+            shift: qd.shift.unwrap_or(Shift::Centred),
+            bound: qd.clamp.ln(),
             divergence,
-            estimator: ratio::build(&qd.estimator, n, state + action, gamma, &config.ratio, seed)?,
+            estimator: ratio::build(&qd.estimator, n, width, gamma, &config.ratio, seed)?,
             classifier: Classifier::new(&settings),
-            memory: Memory::new(n, state, action, gamma, &config.ratio),
+            memory: Memory::new(n, state, action, behaviour.len(), gamma, &config.ratio),
+            behaviour,
+            quota: Quota::new(n),
             config: config.clone(),
             metrics: Vec::new(),
             kernel: Vec::new(),
@@ -195,40 +231,60 @@ impl Qd {
             for j in (0..n).filter(|&j| j != i) {
                 let (w_i, w_j) = (&newest[i].weights[..], &newest[j].weights[..]);
                 let ji = &ratios[ratio::pair_number(j, i, n)];
-                let direct = divergence::value(self.divergence.as_ref(), (&ji.on_b, w_i), (&ji.on_a, w_j));
+                let direct = divergence::value(self.divergence.as_ref(), self.bound, (&ji.on_b, w_i), (&ji.on_a, w_j));
                 let ij = &ratios[ratio::pair_number(i, j, n)];
                 let turn = |logs: &[f32]| logs.iter().map(|x| -x).collect::<Vec<f32>>();
-                let turned =
-                    divergence::value(self.divergence.as_ref(), (&turn(&ij.on_a), w_i), (&turn(&ij.on_b), w_j));
+                let turned = divergence::value(
+                    self.divergence.as_ref(),
+                    self.bound,
+                    (&turn(&ij.on_a), w_i),
+                    (&turn(&ij.on_b), w_j),
+                );
                 d[i * n + j] = 0.5 * (direct + turned);
             }
         }
         d
     }
 
-    /// Weights of the task gradients and of the diversity streams.
-    pub fn weights(&self, kernel: &[f64], omega: f64) -> (Vec<f32>, Vec<f32>) {
+    /// Weights of the task gradients, `[n][n]`, and of each policy's diversity; `idle[i]` says that the task tells policy i
+    /// nothing.
+    pub fn weights(&self, kernel: &[f64], omega: f64, idle: &[bool]) -> (Vec<f32>, Vec<f32>) {
         let (n, qd) = (self.n, &self.config.qd);
-        let (mut task, mut streams) = (vec![0.0; n * n], vec![0.0; n * (n - 1)]);
+        let (mut task, mut diversity) = (vec![0.0; n * n], vec![0.0; n]);
         for i in 0..n {
             let row = &kernel[i * n..][..n];
-            let (own, other, diversity) = match qd.weighting {
-                Weighting::Normalised => {
-                    let total: f64 = row.iter().sum();
-                    ((1.0 - omega) / total, (1.0 - omega) / total, omega / total)
-                }
-                Weighting::Published => (1.0 / n as f64, 1.0 / n as f64, 1.0 / (n as f64 * self.temperature)),
-            };
+            let neighbours = row.iter().sum::<f64>() - row[i];
+            let [own, other, diverse] = qd.weighting.of_policy(omega, self.temperature, n, neighbours, qd.share);
             for j in 0..n {
-                if j == i {
-                    task[i * n + i] = own as f32;
-                } else {
-                    task[i * n + j] = if qd.share { (row[j] * other) as f32 } else { 0.0 };
-                    streams[ratio::pair_number(i, j, n)] = (row[j] * diversity) as f32;
-                }
+                task[i * n + j] = if j == i { own } else { other * row[j] } as f32;
+            }
+            diversity[i] = match qd.weighting {
+                Weighting::Constrained => diverse * self.quota.allows(i),
+                _ => diverse,
+            } as f32;
+            if idle[i] {
+                task[i * n + i] = 0.0;
+                diversity[i] = (1.0 / self.temperature) as f32;
             }
         }
-        (task, streams)
+        (task, diversity)
+    }
+
+    /// R_i of every policy on its own newest steps.
+    fn rewards(&self, ratios: &[PairRatio], kernel: &[f64], newest: &[&Transitions]) -> Vec<Vec<f32>> {
+        let n = self.n;
+        let of_policy = |i: usize| {
+            let mut sum = vec![0.0; newest[i].len()];
+            for j in (0..n).filter(|&j| j != i) {
+                let zeta_ji = &ratios[ratio::pair_number(j, i, n)].on_b;
+                let weight = (kernel[i * n + j] / (n - 1) as f64) as f32;
+                let divergence = self.divergence.as_ref();
+                let rewards = divergence::rewards(divergence, self.shift, self.bound, zeta_ji, &newest[i].weights);
+                sum.iter_mut().zip(rewards).for_each(|(sum, r)| *sum += weight * r);
+            }
+            sum
+        };
+        (0..n).into_par_iter().map(of_policy).collect()
     }
 
     /// An iteration in which ratios steer nothing and are left alone: independent PPO, and no metrics of them.
@@ -237,19 +293,20 @@ impl Qd {
         self.metrics = vec![f64::NAN; self.metric_names().len()];
         self.metrics[0] = omega;
         self.kernel = vec![f64::NAN; n * n];
-        let (task, streams) = self.weights(&identity(n), omega);
-        let silence = |p: usize| vec![0.0; rollouts[pair_of(p, n).0].rewards.len()];
+        let silence = |rollout: &Rollout| vec![0.0; rollout.rewards.len()];
+        let (task, streams) = self.weights(&identity(n), omega, &vec![false; n]);
         Guidance {
             task,
             streams,
-            rewards: (0..n * (n - 1)).map(silence).collect(),
-            standardised: true,
+            rewards: rollouts.iter().map(silence).collect(),
+            units: self.config.qd.weighting.units(),
             drift: Vec::new(),
         }
     }
 
     /// How the ratios look: mean before division, share clamped, effective sample size.
-    fn health(ratios: &[PairRatio], newest: &[&Transitions], n: usize) -> [f64; 3] {
+    fn health(&self, ratios: &[PairRatio], newest: &[&Transitions]) -> [f64; 3] {
+        let n = self.n;
         let (mut mean, mut clamped, mut effective) = (0.0, 0.0, 0.0);
         for (p, ratio) in ratios.iter().enumerate() {
             let weights = &newest[pair_of(p, n).1].weights;
@@ -259,7 +316,7 @@ impl Qd {
                 sum += weight * zeta;
                 squares += weight * zeta * zeta;
                 mass += weight;
-                cut += f64::from(u8::from(f64::from(log_zeta).abs() > LOG_CLAMP));
+                cut += f64::from(u8::from(f64::from(log_zeta).abs() > self.bound));
             }
             mean += ratio.log_mean.exp();
             clamped += cut / ratio.on_b.len() as f64;
@@ -276,14 +333,21 @@ fn identity(n: usize) -> Vec<f64> {
 
 impl Method for Qd {
     fn streams(&self) -> usize {
-        self.n - 1
+        1
+    }
+
+    fn behaviour(&self) -> &[Column] {
+        &self.behaviour
     }
 
     fn guide(&mut self, ensemble: &Ensemble, rollouts: &[Rollout], iteration: usize) -> Result<Guidance> {
         let n = self.n;
         self.memory.remember(rollouts);
-        let omega = self.config.qd.omega(iteration, self.config.iterations);
-        let steers = self.config.qd.steers(omega);
+        let qd = &self.config.qd;
+        self.quota.observe(rollouts, qd.quota, qd.slack);
+        let omega = qd.omega(iteration, self.config.iterations);
+        let idle: Vec<bool> = rollouts.iter().map(has_no_task).collect();
+        let steers = qd.steers(omega) || idle.contains(&true);
         let last = iteration + 1 == self.config.iterations;
         if !steers && !last && !iteration.is_multiple_of(self.config.ratio.idle) {
             return Ok(self.rest(rollouts, omega));
@@ -316,20 +380,11 @@ impl Method for Qd {
                 self.config.qd.estimator
             )));
         }
-        let rewards = (0..n * (n - 1))
-            .map(|p| {
-                let (i, j) = pair_of(p, n);
-                let zeta_ji = &ratios[ratio::pair_number(j, i, n)].on_b;
-                zeta_ji
-                    .iter()
-                    .map(|&x| shifted_reward(self.divergence.as_ref(), self.shift, x))
-                    .collect()
-            })
-            .collect();
+        let rewards = self.rewards(&ratios, &kernel, &newest);
         let (task, streams) = if steers {
-            self.weights(&kernel, omega)
+            self.weights(&kernel, omega, &idle)
         } else {
-            self.weights(&identity(n), omega)
+            self.weights(&identity(n), omega, &idle)
         };
 
         let off_diagonal =
@@ -337,12 +392,13 @@ impl Method for Qd {
         let spread = off_diagonal(&divergences);
         let pairs = spread.len() as f64;
         let rows: Vec<f64> = (0..n).map(|i| kernel[i * n..][..n].iter().sum::<f64>() - 1.0).collect();
-        let [zeta_mean, zeta_clamped, zeta_effective] = Self::health(&ratios, &newest, n);
+        let [zeta_mean, zeta_clamped, zeta_effective] = self.health(&ratios, &newest);
         self.classifier.update(&policies, &newest, self.config.seed, iteration);
         let logs: Vec<_> = ratios.iter().map(|ratio| (&ratio.on_b, &ratio.on_a)).collect();
         let agreement = self.classifier.agreement(&policies, &newest, &logs);
         self.metrics = vec![
             omega,
+            streams.iter().map(|&w| f64::from(w)).sum::<f64>() / n as f64,
             spread.iter().sum::<f64>() / pairs,
             spread.iter().copied().fold(f64::INFINITY, f64::min),
             rows.iter().sum::<f64>() / n as f64,
@@ -355,12 +411,11 @@ impl Method for Qd {
             agreement,
         ];
         self.kernel = kernel;
-        let standardised = self.config.qd.weighting == Weighting::Normalised;
         Ok(Guidance {
             task,
             streams,
             rewards,
-            standardised,
+            units: self.config.qd.weighting.units(),
             drift: Vec::new(),
         })
     }
@@ -373,6 +428,7 @@ impl Method for Qd {
     fn metric_names(&self) -> Vec<String> {
         [
             "omega",
+            "diversity_weight",
             "divergence_mean",
             "divergence_min",
             "kernel_row_mean",
@@ -402,12 +458,14 @@ impl Method for Qd {
 
     fn save(&self, checkpoint: &mut Checkpoint) {
         self.estimator.save(checkpoint);
+        self.quota.save(checkpoint);
         self.classifier.save(checkpoint);
         self.memory.save(checkpoint);
     }
 
     fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
         self.estimator.restore(checkpoint)?;
+        self.quota.restore(checkpoint)?;
         self.classifier.restore(checkpoint)?;
         self.memory.restore(checkpoint)
     }

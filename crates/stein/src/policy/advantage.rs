@@ -26,19 +26,45 @@ pub fn advantages(rollout: &Rollout, rewards: &[f32], values: &[f32], gamma: f32
     }
 }
 
-/// Standardises to mean 0 and deviation 1; a stream without spread (deviation < 1e-6·(1 + |mean|)) becomes 0, not noise.
-pub fn standardise(values: &mut [f32]) {
-    let count = values.len() as f64;
-    let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
-    let variance = values.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
-    let deviation = variance.sqrt();
-    if deviation < 1e-6 * (1.0 + mean.abs()) {
-        values.fill(0.0);
-    } else {
-        values
-            .iter_mut()
-            .for_each(|x| *x = ((f64::from(*x) - mean) / deviation) as f32);
+/// In which units advantages enter the policy update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Units {
+    /// As they are.
+    Raw,
+    /// Minus their mean.
+    Centred,
+    /// Of mean 0 and deviation 1.
+    Standard,
+}
+
+impl Units {
+    /// Brings advantages to these units. Standardised, a stream without spread (deviation < 1e-6·(1 + |mean|)) becomes 0,
+    /// not noise.
+    pub fn apply(self, values: &mut [f32]) {
+        let count = values.len() as f64;
+        let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
+        let variance = values.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
+        let deviation = match self {
+            Units::Raw => return,
+            Units::Centred => 1.0,
+            Units::Standard => variance.sqrt(),
+        };
+        if deviation < 1e-6 * (1.0 + mean.abs()) {
+            values.fill(0.0);
+        } else {
+            values
+                .iter_mut()
+                .for_each(|x| *x = ((f64::from(*x) - mean) / deviation) as f32);
+        }
     }
+}
+
+/// Whether these rewards of a rollout tell a policy nothing: all 0, or all the same and no episode terminated, so that
+/// whatever it did it would have got as much. Advantages are then errors of a critic alone.
+pub fn is_silent(rollout: &Rollout, rewards: &[f32]) -> bool {
+    let first = rewards.first().copied().unwrap_or(0.0);
+    let same = rewards.iter().all(|&r| (r - first).abs() <= 1e-6 * first.abs());
+    same && (first == 0.0 || !rollout.terminated.contains(&true))
 }
 
 #[cfg(test)]
@@ -87,10 +113,24 @@ mod tests {
     #[test]
     fn a_stream_without_spread_counts_as_zero() {
         let mut flat = [1000.0001f32, 1000.0, 1000.0];
-        standardise(&mut flat);
+        Units::Standard.apply(&mut flat);
         assert_eq!(flat, [0.0; 3]);
         let mut spread = [1.0f32, 2.0, 3.0];
-        standardise(&mut spread);
+        Units::Standard.apply(&mut spread);
         assert!((spread[2] - 1.5f32.sqrt()).abs() < 1e-6 && spread[1] == 0.0);
+        let (mut centred, mut raw) = ([1.0f32, 2.0, 6.0], [1.0f32, 2.0, 6.0]);
+        Units::Centred.apply(&mut centred);
+        Units::Raw.apply(&mut raw);
+        assert_eq!((centred, raw), ([-2.0, -1.0, 3.0], [1.0, 2.0, 6.0]));
+    }
+
+    #[test]
+    fn constant_rewards_are_silent_unless_living_on_earns_them() {
+        let mut rollout = rollout();
+        assert!(is_silent(&rollout, &[0.0; 4]));
+        assert!(!is_silent(&rollout, &[1.0; 4]), "an episode terminated: it got less");
+        assert!(!is_silent(&rollout, &[0.0, 0.0, 0.0, 1e-3]));
+        rollout.terminated.fill(false);
+        assert!(is_silent(&rollout, &[1.0; 4]));
     }
 }

@@ -11,7 +11,7 @@
 
 use rayon::prelude::*;
 
-use super::advantage::{advantages, standardise};
+use super::advantage::{Units, advantages, is_silent};
 use super::ensemble::{restore_stack, save_stack};
 use super::rollout::Rollout;
 use crate::error::Result;
@@ -92,7 +92,7 @@ impl Scale {
 pub struct Judgement {
     /// Values of all observation rows.
     pub values: Vec<Vec<f32>>,
-    /// Advantages, standardised unless the method asks for raw ones.
+    /// Advantages, in the units that the method asks for.
     pub advantages: Vec<Vec<f32>>,
     /// Return targets.
     pub targets: Vec<Vec<f32>>,
@@ -156,13 +156,14 @@ impl Critics {
     }
 
     /// Values of every row, then advantages and targets of every stream. `rewards(i, s)` are those of stream s of policy
-    /// i; the task's are `rewards(i, 0)`.
+    /// i, `units(s)` the units of its advantages; the task is stream 0. A stream whose rewards say nothing has the
+    /// advantage 0: what its critic errs by is no guide.
     pub fn judge<'a>(
         &self,
         rollouts: &[Rollout],
         rewards: impl Fn(usize, usize) -> &'a [f32] + Sync,
         ppo: &PpoConfig,
-        standardised: bool,
+        units: impl Fn(usize) -> Units + Sync,
     ) -> Judgement {
         let (gamma, lambda) = (ppo.gamma as f32, ppo.lambda as f32);
         let judged: Vec<_> = (0..self.stack.members())
@@ -174,8 +175,10 @@ impl Critics {
                 let mut advantage = vec![0.0; rollout.steps()];
                 advantages(rollout, rewards(i, s), &values, gamma, lambda, &mut advantage);
                 let targets = advantage.iter().zip(&values).map(|(a, v)| a + v).collect();
-                if standardised {
-                    standardise(&mut advantage);
+                if is_silent(rollout, rewards(i, s)) {
+                    advantage.fill(0.0);
+                } else {
+                    units(s).apply(&mut advantage);
                 }
                 (values, advantage, targets)
             })
@@ -387,7 +390,8 @@ mod tests {
                     .collect()
             })
             .collect();
-        let judge = |critics: &Critics| critics.judge(&rollouts, |i, s| &rewards[i * streams + s], &ppo, true);
+        let judge =
+            |critics: &Critics| critics.judge(&rollouts, |i, s| &rewards[i * streams + s], &ppo, |_| Units::Standard);
         for _ in 0..60 {
             let judgement = judge(&critics);
             critics.update(&rollouts, &judgement, &orders, &ppo, ppo.learning_rate);

@@ -3,6 +3,7 @@
 use rand::Rng;
 
 use super::gaussian::Actor;
+use crate::env::behaviour::Column;
 use crate::env::{Env, Spec, Step, Task};
 use crate::error::{Error, Result};
 use crate::nn::{Normalizer, Shape};
@@ -35,6 +36,8 @@ pub struct Rollout {
     pub ended: Vec<bool>,
     /// Steps of the episode before this one: the t of γ^t.
     pub time: Vec<u32>,
+    /// Behaviour φ(s_t) of each step's state, row after row; empty where nobody asked for it.
+    pub behaviour: Vec<f32>,
     /// Rows that are first observations of an episode.
     pub initial: Vec<u32>,
     /// Whether the last step also ended its episode.
@@ -67,6 +70,7 @@ impl Rollout {
         self.terminated.clear();
         self.ended.clear();
         self.time.clear();
+        self.behaviour.clear();
         self.initial.clear();
         self.episodes.clear();
         self.unstable = 0;
@@ -86,6 +90,9 @@ pub struct Worker {
     total: f64,
     observation: Vec<f64>,
     action: Vec<f64>,
+    /// What is recorded as behaviour.
+    behaviour: Vec<Column>,
+    signals: Vec<f64>,
 }
 
 impl Worker {
@@ -98,6 +105,8 @@ impl Worker {
             seed,
             observation: vec![0.0; spec.observation],
             action: vec![0.0; spec.action()],
+            behaviour: Vec::new(),
+            signals: vec![0.0; spec.signals.len()],
             env,
             spec,
             episode: 0,
@@ -106,6 +115,12 @@ impl Worker {
         };
         worker.begin()?;
         Ok(worker)
+    }
+
+    /// Lets it record these columns of every state.
+    pub fn recording(mut self, behaviour: &[Column]) -> Self {
+        self.behaviour = behaviour.to_vec();
+        self
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -153,6 +168,7 @@ impl Worker {
             rollout.observations.extend(self.observation.iter().map(|&x| x as f32));
             normalizer.apply(&rollout.observations[row..], &mut normalized);
             rollout.normalized.extend_from_slice(&normalized);
+            self.behave(&mut rollout.behaviour);
             let log_prob = actor.sample(&normalized, &mut random, &mut u, &mut action);
             let step = self.step(&action)?;
             rollout.unsquashed.extend_from_slice(&u);
@@ -181,6 +197,17 @@ impl Worker {
         rollout.normalized.resize(rollout.observations.len(), 0.0);
         normalizer.apply_all(&last, &mut rollout.normalized[row..]);
         Ok(())
+    }
+
+    /// Adds the behaviour of the present state.
+    fn behave(&mut self, rows: &mut Vec<f32>) {
+        if self.behaviour.iter().any(|column| matches!(column, Column::Signal(_))) {
+            self.env.signals(&mut self.signals);
+        }
+        rows.extend(self.behaviour.iter().map(|column| match *column {
+            Column::Signal(index) => self.signals[index] as f32,
+            Column::Observation(index) => self.observation[index] as f32,
+        }));
     }
 
     fn step(&mut self, action: &[f32]) -> Result<Step> {

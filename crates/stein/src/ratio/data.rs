@@ -7,6 +7,8 @@ pub struct Transitions {
     pub states: Vec<f32>,
     /// Actions.
     pub actions: Vec<f32>,
+    /// Behaviour φ(s), row after row, where ratios are of it; empty where they are of (s,a).
+    pub behaviour: Vec<f32>,
     /// Next states.
     pub next_states: Vec<f32>,
     /// Whether the episode ended by itself after this transition: then ν(s',a') = 0.

@@ -528,11 +528,9 @@ impl<L: DiceLoss> Estimator for Dice<L> {
     }
 }
 
-/// Features of all (s,a) of the data.
+/// Features of all samples of the data.
 pub(crate) fn encode_all(policies: &dyn Policies, data: &Transitions) -> Vec<f32> {
-    let mut features = vec![0.0; data.len() * policies.width()];
-    policies.encode(&data.states, &data.actions, &mut features);
-    features
+    policies.features(data)
 }
 
 /// What comes after a termination counts as 0.

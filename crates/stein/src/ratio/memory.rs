@@ -17,25 +17,29 @@ pub struct Memory {
     gamma: f64,
     state: usize,
     action: usize,
+    /// Numbers of φ(s); 0 where ratios are of (s,a).
+    behaviour: usize,
     /// The last rollouts of each policy, oldest first.
     recent: Vec<Vec<Transitions>>,
     /// First observations of real episodes, anybody's: they are of the environment, not of a policy.
     resets: Vec<f32>,
-    /// Statistics of (s,a) over all policies.
+    /// Statistics of (s,a), or of φ(s), over all policies.
     pub features: Normalizer,
 }
 
 impl Memory {
     /// Nothing remembered yet.
-    pub fn new(n: usize, state: usize, action: usize, gamma: f64, config: &RatioConfig) -> Self {
+    pub fn new(n: usize, state: usize, action: usize, behaviour: usize, gamma: f64, config: &RatioConfig) -> Self {
+        let width = if behaviour > 0 { behaviour } else { state + action };
         Memory {
             config: config.clone(),
             gamma,
             state,
             action,
+            behaviour,
             recent: vec![Vec::new(); n],
             resets: Vec::new(),
-            features: Normalizer::new(state + action, 10.0),
+            features: Normalizer::new(width, 10.0),
         }
     }
 
@@ -44,15 +48,19 @@ impl Memory {
         let mut joined = Vec::new();
         for (recent, rollout) in self.recent.iter_mut().zip(rollouts) {
             let transitions = transitions(rollout, self.state, self.gamma, self.config.occupancy);
-            joined.resize(transitions.len() * (self.state + self.action), 0.0);
-            join_rows(
-                &transitions.states,
-                self.state,
-                &transitions.actions,
-                self.action,
-                &mut joined,
-            );
-            self.features.update(&joined);
+            if self.behaviour > 0 {
+                self.features.update(&transitions.behaviour);
+            } else {
+                joined.resize(transitions.len() * (self.state + self.action), 0.0);
+                join_rows(
+                    &transitions.states,
+                    self.state,
+                    &transitions.actions,
+                    self.action,
+                    &mut joined,
+                );
+                self.features.update(&joined);
+            }
             for &row in &rollout.initial {
                 self.resets
                     .extend_from_slice(&rollout.observations[row as usize * self.state..][..self.state]);
@@ -80,6 +88,7 @@ impl Memory {
                 for part in recent {
                     all.states.extend_from_slice(&part.states);
                     all.actions.extend_from_slice(&part.actions);
+                    all.behaviour.extend_from_slice(&part.behaviour);
                     all.next_states.extend_from_slice(&part.next_states);
                     all.terminated.extend_from_slice(&part.terminated);
                     all.weights.extend_from_slice(&part.weights);
@@ -106,6 +115,7 @@ impl Memory {
                 let terminated: Vec<u64> = part.terminated.iter().map(|&t| u64::from(t)).collect();
                 checkpoint.insert_f32(&name("states"), &[len, state], &part.states);
                 checkpoint.insert_f32(&name("actions"), &[len, action], &part.actions);
+                checkpoint.insert_f32(&name("behaviour"), &[len, self.behaviour], &part.behaviour);
                 checkpoint.insert_f32(&name("next_states"), &[len, state], &part.next_states);
                 checkpoint.insert_u64(&name("terminated"), &[len], &terminated);
                 checkpoint.insert_f32(&name("weights"), &[len], &part.weights);
@@ -114,8 +124,9 @@ impl Memory {
         }
         checkpoint.insert_f32("memory.resets", &[self.resets.len() / state, state], &self.resets);
         checkpoint.insert_f64("memory.features.count", &[1], &[self.features.count]);
-        checkpoint.insert_f64("memory.features.mean", &[state + action], &self.features.mean);
-        checkpoint.insert_f64("memory.features.squares", &[state + action], &self.features.squares);
+        let width = self.features.mean.len();
+        checkpoint.insert_f64("memory.features.mean", &[width], &self.features.mean);
+        checkpoint.insert_f64("memory.features.squares", &[width], &self.features.squares);
     }
 
     /// Takes all of it from a checkpoint.
@@ -131,6 +142,7 @@ impl Memory {
                 recent.push(Transitions {
                     states: checkpoint.take_f32(&name("states"), &[len, state])?,
                     actions: checkpoint.take_f32(&name("actions"), &[len, action])?,
+                    behaviour: checkpoint.take_f32(&name("behaviour"), &[len, self.behaviour])?,
                     next_states: checkpoint.take_f32(&name("next_states"), &[len, state])?,
                     terminated: checkpoint
                         .take_u64(&name("terminated"), &[len])?
@@ -146,8 +158,9 @@ impl Memory {
         let resets = rows(checkpoint, "memory.resets");
         self.resets = checkpoint.take_f32("memory.resets", &[resets, state])?;
         let count = checkpoint.take_f64("memory.features.count", &[1])?[0];
-        let mean = checkpoint.take_f64("memory.features.mean", &[state + action])?;
-        let squares = checkpoint.take_f64("memory.features.squares", &[state + action])?;
+        let width = self.features.mean.len();
+        let mean = checkpoint.take_f64("memory.features.mean", &[width])?;
+        let squares = checkpoint.take_f64("memory.features.squares", &[width])?;
         self.features = Normalizer::restore(count, mean, squares, 10.0);
         Ok(())
     }
@@ -167,6 +180,7 @@ fn transitions(rollout: &Rollout, state: usize, gamma: f64, occupancy: Occupancy
     Transitions {
         states: rollout.observations[..steps * state].to_vec(),
         actions: rollout.actions.clone(),
+        behaviour: rollout.behaviour.clone(),
         next_states: next_states.collect(),
         terminated: rollout.terminated.clone(),
         weights: weights.collect(),
@@ -241,7 +255,7 @@ mod tests {
             rollouts: 2,
             ..RatioConfig::default()
         };
-        let mut memory = Memory::new(2, 2, 1, 0.5, &config);
+        let mut memory = Memory::new(2, 2, 1, 0, 0.5, &config);
         for _ in 0..3 {
             memory.remember(&[rollout(), rollout()]);
         }
@@ -252,7 +266,7 @@ mod tests {
         assert!((mean - 1.0).abs() < 1e-6);
         let mut checkpoint = Checkpoint::new(1, "");
         memory.save(&mut checkpoint);
-        let mut again = Memory::new(2, 2, 1, 0.5, &config);
+        let mut again = Memory::new(2, 2, 1, 0, 0.5, &config);
         again.restore(&mut checkpoint).unwrap();
         assert_eq!(again.data(), data);
         assert_eq!(again.features, memory.features);

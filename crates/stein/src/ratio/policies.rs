@@ -2,6 +2,7 @@
 
 use rand_distr::{Distribution, StandardNormal};
 
+use super::Transitions;
 use crate::nn::{Normalizer, Scratch, forward};
 use crate::policy::Ensemble;
 use crate::policy::gaussian::bounded_mean;
@@ -20,6 +21,13 @@ pub trait Policies: Sync {
 
     /// Writes the features of rows of (s,a).
     fn encode(&self, states: &[f32], actions: &[f32], features: &mut [f32]);
+
+    /// Features of all samples of the data: of (s,a), or of their behaviour.
+    fn features(&self, data: &Transitions) -> Vec<f32> {
+        let mut features = vec![0.0; data.len() * self.width()];
+        self.encode(&data.states, &data.actions, &mut features);
+        features
+    }
 
     /// Number of actions, where they can be summed over exactly.
     fn action_count(&self) -> Option<usize> {
@@ -52,7 +60,7 @@ pub struct Workspace {
     pub normalized: Vec<f32>,
 }
 
-/// The ensemble's Gaussian policies; features are (s, a), normalised.
+/// The ensemble's Gaussian policies; features are (s, a) or φ(s), normalised.
 pub struct GaussianPolicies<'a> {
     /// The policies.
     pub ensemble: &'a Ensemble,
@@ -70,12 +78,23 @@ impl Policies for GaussianPolicies<'_> {
     }
 
     fn width(&self) -> usize {
-        self.state_width() + self.action_width()
+        self.features.mean.len()
     }
 
     fn encode(&self, states: &[f32], actions: &[f32], features: &mut [f32]) {
         join_rows(states, self.state_width(), actions, self.action_width(), features);
         self.features.apply_in_place(features);
+    }
+
+    fn features(&self, data: &Transitions) -> Vec<f32> {
+        let mut features = data.behaviour.clone();
+        if features.is_empty() {
+            features.resize(data.len() * self.width(), 0.0);
+            self.encode(&data.states, &data.actions, &mut features);
+        } else {
+            self.features.apply_in_place(&mut features);
+        }
+        features
     }
 
     fn act(

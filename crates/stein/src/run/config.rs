@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::env::Task;
 use crate::error::{Error, Result};
-use crate::method::{QdConfig, SvpgConfig};
+use crate::method::{QdConfig, SvpgConfig, Weighting};
 use crate::ratio::RatioConfig;
 
 /// All settings of a training run. `config.toml` in a run folder is this, resolved.
@@ -214,6 +215,15 @@ impl Config {
         })
     }
 
+    /// Fills in what is absent and depends on the method and the task.
+    pub fn resolve(&mut self, task: &dyn Task) -> Result<()> {
+        if self.method == "qd" {
+            self.qd.resolve(task)?;
+            self.ratio.resolve(&self.qd.estimator)?;
+        }
+        Ok(())
+    }
+
     /// Refuses impossible values.
     pub fn validate(&self) -> Result<()> {
         let whole = |key: &str, value: usize, least: usize, largest: usize| {
@@ -269,8 +279,16 @@ impl Config {
         if let Some(temperature) = qd.temperature {
             real("qd.temperature", temperature, 1e-6, 1e6)?;
         }
-        real("qd.omega_start", qd.omega_start, 0.0, 1.0)?;
-        real("qd.omega_end", qd.omega_end, 0.0, 1.0)?;
+        let largest = if qd.weighting == Weighting::Normalised {
+            1.0
+        } else {
+            1e6
+        };
+        real("qd.omega_start", qd.omega_start, 0.0, largest)?;
+        real("qd.omega_end", qd.omega_end, 0.0, largest)?;
+        real("qd.clamp", qd.clamp, 1.001, 1e12)?;
+        real("qd.quota", qd.quota, 0.0, 1.0)?;
+        real("qd.slack", qd.slack, 0.0, 1e6)?;
         real("qd.omega_until", qd.omega_until, 0.0, 1.0)?;
         whole("the number of layers in ratio.hidden", ratio.hidden.len(), 0, 8)?;
         for &width in &ratio.hidden {

@@ -38,10 +38,7 @@ impl Settings {
         config.env.insert("name".into(), name.into());
         config.env.extend(resolved);
         config.validate()?;
-        if config.method == "qd" {
-            config.qd.resolve(task.make()?.spec().can_terminate)?;
-            config.ratio.resolve(&config.qd.estimator)?;
-        }
+        config.resolve(task.as_ref())?;
         Ok(Settings { config, task })
     }
 

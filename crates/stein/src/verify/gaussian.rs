@@ -119,6 +119,7 @@ pub fn transitions(data: &GaussianData, states: usize) -> Transitions {
     let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<f32>>();
     let (samples, restarts) = (data.states.len() / states, data.initial.len() / states);
     Transitions {
+        behaviour: Vec::new(),
         states: narrow(&data.states),
         actions: narrow(&data.actions),
         next_states: narrow(&data.next),

@@ -127,7 +127,12 @@ impl Score {
 /// D_JS and D_KLS from ζ_ab on the samples of both, as training computes them.
 pub fn divergences(ratio: &Ratio, on_a: &Transitions, on_b: &Transitions) -> (f64, f64) {
     let value = |divergence: &dyn Divergence| {
-        divergence::value(divergence, (&ratio.on_b, &on_b.weights), (&ratio.on_a, &on_a.weights))
+        divergence::value(
+            divergence,
+            divergence::LOG_CLAMP,
+            (&ratio.on_b, &on_b.weights),
+            (&ratio.on_a, &on_a.weights),
+        )
     };
     (value(&JensenShannon), value(&SymmetricKl))
 }

@@ -79,6 +79,7 @@ impl Policies for TabularPolicies<'_> {
 pub fn transitions(data: &TabularData) -> Transitions {
     let rows = &data.transitions;
     let mut transitions = Transitions {
+        behaviour: Vec::new(),
         states: rows.iter().map(|row| row.state as f32).collect(),
         actions: rows.iter().map(|row| row.action as f32).collect(),
         next_states: rows.iter().map(|row| row.next as f32).collect(),

@@ -162,7 +162,13 @@ fn score(
         let truth = [exact(newest[b]), exact(newest[a])].concat();
         let learned: Vec<f32> = on_b.iter().chain(on_a).map(|&x| clamp(x)).collect();
         let js_exact = occupancies[a].jensen_shannon(&occupancies[b]);
-        let js = value(&JensenShannon, (on_b, &newest[b].weights), (on_a, &newest[a].weights)).max(0.0);
+        let js = value(
+            &JensenShannon,
+            LOG_CLAMP,
+            (on_b, &newest[b].weights),
+            (on_a, &newest[a].weights),
+        )
+        .max(0.0);
         let share = 1.0 / ratios.len() as f64;
         total[0] += share * correlation(&learned, &truth);
         total[2] += share * (js - js_exact).abs();
@@ -245,6 +251,7 @@ fn single(data: &TabularData, seed: u64, number: usize) -> Transitions {
         .flat_map(|&(state, count)| std::iter::repeat_n(state as f32, count as usize))
         .collect();
     Transitions {
+        behaviour: Vec::new(),
         states: rows.iter().map(|row| row.state as f32).collect(),
         actions: rows.iter().map(|row| row.action as f32).collect(),
         next_states: rows.iter().map(|row| row.next as f32).collect(),
@@ -260,6 +267,7 @@ fn single(data: &TabularData, seed: u64, number: usize) -> Transitions {
 fn joined(parts: &[Transitions]) -> Transitions {
     let join = |of: fn(&Transitions) -> &[f32]| parts.iter().flat_map(|part| of(part).iter().copied()).collect();
     Transitions {
+        behaviour: Vec::new(),
         states: join(|part| &part.states),
         actions: join(|part| &part.actions),
         next_states: join(|part| &part.next_states),

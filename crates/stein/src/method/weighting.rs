@@ -1,0 +1,219 @@
+//! How task and diversity are weighed against each other (Equation 3 and its variants).
+//!
+//! ```text
+//! g_i  gradient of the clipped surrogate of the task, d_i that of the one diversity reward R_i = 1/(n-1)·Σ_{j≠i} k_ij·r_ij
+//!
+//! nats          Δθ_i = g_i + (ω/T)·d_i                        advantages of the task of deviation 1, of R_i in nats
+//! constrained   Δθ_i = g_i + h_i·(ω/T)·d_i                    h_i in (0, 1) falls while policy i earns less than its quota
+//! normalised    Δθ_i = (1-ω)·g_i + ω·d_i                      both of deviation 1
+//! published     Δθ_i = (1/n)·[ g_i + (1/T)·(n-1)·d_i ]        both raw: Equation 3 as printed
+//! ```
+//!
+//! With `share`, g_i is g_i + Σ_{j≠i} k_ij·g_j, divided by 1 + Σ_{j≠i} k_ij but for "published". A policy whose task rewards
+//! say nothing (see `is_silent`) follows d_i alone, with the weight 1/T: there ω has nothing to weigh.
+//!
+//! In nats the advantage of R_i needs no unit of the task, does not grow with n, and fades by itself: where policies are
+//! told apart for certain, r_ij is the same at every step. Standardised, such a stream would be noise of size 1.
+//!
+//! The quota is a share α of what the best policy has gained over untrained ones, less a slack of so many times what these
+//! earned, for rewards that are found late only by policies which first earn less:
+//!
+//! ```text
+//! J_i ≥ J_0 + α·(max_j J_j - J_0) - slack·|J_0|,       h_i = 1/(1 + exp(-x_i)),   x_i ← x_i + ½·(J_i - quota)/(max_j J_j - quota)
+//! ```
+//!
+//! x_i, kept in [-4, 4], is minus the logarithm of a Lagrange multiplier; the fraction is kept in [-1, 1]. J is a running mean of returns while
+//! training. References: Gangwani, Peng & Zhou 2020; Kumar et al. 2020 (SMERL); Zahavy et al. 2022 (DOMiNO).
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::policy::Rollout;
+use crate::policy::advantage::{Units, is_silent};
+use crate::run::checkpoint::Checkpoint;
+
+/// How the parts of the Stein gradient are weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weighting {
+    /// Task advantages of deviation 1, diversity in nats.
+    Nats,
+    /// The same, and a quota of return for each policy.
+    Constrained,
+    /// Both of deviation 1, weighed by ω.
+    Normalised,
+    /// As Equation 3 has it: 1/n and 1/T, raw advantages.
+    Published,
+}
+
+impl Weighting {
+    /// Units of the advantages of the task and of diversity.
+    pub fn units(self) -> [Units; 2] {
+        match self {
+            Weighting::Nats | Weighting::Constrained => [Units::Standard, Units::Centred],
+            Weighting::Normalised => [Units::Standard; 2],
+            Weighting::Published => [Units::Raw; 2],
+        }
+    }
+
+    /// Weights of (own task, a neighbour's task where shared, diversity) of a policy with Σ_{j≠i} k_ij = `neighbours`.
+    pub fn of_policy(self, omega: f64, temperature: f64, n: usize, neighbours: f64, share: bool) -> [f64; 3] {
+        let total = if share { 1.0 + neighbours } else { 1.0 };
+        let [task, diversity] = match self {
+            Weighting::Nats | Weighting::Constrained => [1.0 / total, omega / temperature],
+            Weighting::Normalised => [(1.0 - omega) / total, omega],
+            Weighting::Published => [1.0 / n as f64, (n - 1) as f64 / (n as f64 * temperature)],
+        };
+        [task, if share { task } else { 0.0 }, diversity]
+    }
+}
+
+/// Whether the task rewards of a policy's rollout tell it nothing.
+pub fn has_no_task(rollout: &Rollout) -> bool {
+    is_silent(rollout, &rollout.rewards)
+}
+
+/// Rate of the running means of returns.
+const RETURN_RATE: f64 = 0.3;
+
+/// Step of x, and its bound.
+const STEP: f64 = 0.5;
+const LARGEST: f64 = 4.0;
+
+/// What policies earn, and how much diversity they may follow for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quota {
+    /// Running mean of each policy's returns; NaN before its first episode has ended.
+    returns: Vec<f64>,
+    /// Mean return of the first episodes of all policies, J_0.
+    untrained: f64,
+    /// x of each policy.
+    x: Vec<f64>,
+}
+
+impl Quota {
+    /// Nothing earned yet: everybody may.
+    pub fn new(n: usize) -> Self {
+        Quota {
+            returns: vec![f64::NAN; n],
+            untrained: f64::NAN,
+            x: vec![LARGEST; n],
+        }
+    }
+
+    /// Takes in the episodes that ended in these rollouts.
+    pub fn observe(&mut self, rollouts: &[Rollout], share: f64, slack: f64) {
+        for (known, rollout) in self.returns.iter_mut().zip(rollouts) {
+            if rollout.episodes.is_empty() {
+                continue;
+            }
+            let mean = rollout.episodes.iter().map(|e| e.0).sum::<f64>() / rollout.episodes.len() as f64;
+            *known = if known.is_nan() {
+                mean
+            } else {
+                *known + RETURN_RATE * (mean - *known)
+            };
+        }
+        let earned = || self.returns.iter().copied().filter(|j| !j.is_nan());
+        if earned().count() == 0 {
+            return;
+        }
+        if self.untrained.is_nan() {
+            self.untrained = earned().sum::<f64>() / earned().count() as f64;
+        }
+        let best = earned().fold(f64::NEG_INFINITY, f64::max);
+        let first = self.untrained;
+        let quota = first + share * (best - first) - slack * first.abs();
+        for (x, &earned) in self.x.iter_mut().zip(&self.returns) {
+            // Where all earn the same there is no quota to miss.
+            let missed = (earned - quota) / (best - quota).max(1e-9);
+            if !missed.is_nan() {
+                *x = (*x + STEP * missed.clamp(-1.0, 1.0)).clamp(-LARGEST, LARGEST);
+            }
+        }
+    }
+
+    /// The factor h_i of policy i.
+    pub fn allows(&self, i: usize) -> f64 {
+        1.0 / (1.0 + (-self.x[i]).exp())
+    }
+
+    /// Adds all of it to a checkpoint.
+    pub fn save(&self, checkpoint: &mut Checkpoint) {
+        let n = self.x.len();
+        checkpoint.insert_f64("quota.returns", &[n], &self.returns);
+        checkpoint.insert_f64("quota.untrained", &[1], &[self.untrained]);
+        checkpoint.insert_f64("quota.x", &[n], &self.x);
+    }
+
+    /// Takes all of it from a checkpoint.
+    pub fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
+        let n = self.x.len();
+        self.returns = checkpoint.take_f64("quota.returns", &[n])?;
+        self.untrained = checkpoint.take_f64("quota.untrained", &[1])?[0];
+        self.x = checkpoint.take_f64("quota.x", &[n])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_those_of_the_formulas() {
+        let of = |weighting: Weighting, share| weighting.of_policy(0.2, 0.5, 5, 3.0, share);
+        assert_eq!(of(Weighting::Nats, false), [1.0, 0.0, 0.4]);
+        assert_eq!(of(Weighting::Nats, true), [0.25, 0.25, 0.4]);
+        assert_eq!(of(Weighting::Normalised, false), [0.8, 0.0, 0.2]);
+        assert_eq!(of(Weighting::Published, true), [0.2, 0.2, 4.0 / 2.5]);
+    }
+
+    fn earning(returns: &[f64]) -> Vec<Rollout> {
+        let rollout = |&earned: &f64| Rollout {
+            episodes: vec![(earned, 10)],
+            ..Rollout::default()
+        };
+        returns.iter().map(rollout).collect()
+    }
+
+    #[test]
+    fn who_misses_the_quota_loses_diversity_and_gets_it_back() {
+        let mut quota = Quota::new(3);
+        quota.observe(&earning(&[10.0, 10.0, 10.0]), 0.9, 0.0);
+        for _ in 0..40 {
+            quota.observe(&earning(&[1000.0, 950.0, 500.0]), 0.9, 0.0);
+        }
+        assert!(
+            quota.allows(0) > 0.9 && quota.allows(1) > 0.9 && quota.allows(2) < 0.1,
+            "{quota:?}"
+        );
+        for _ in 0..40 {
+            quota.observe(&earning(&[1000.0, 950.0, 960.0]), 0.9, 0.0);
+        }
+        assert!(quota.allows(2) > 0.9, "{quota:?}");
+    }
+
+    #[test]
+    fn slack_lets_policies_earn_less_than_the_idle() {
+        // Untrained policies pay 200 for their movements, the idle nothing, those on their way to the reward 300.
+        let run = |slack: f64| {
+            let mut quota = Quota::new(2);
+            quota.observe(&earning(&[-200.0, -200.0]), 0.9, slack);
+            (0..40).for_each(|_| quota.observe(&earning(&[0.0, -300.0]), 0.9, slack));
+            quota.allows(1)
+        };
+        assert!(run(0.0) < 0.1 && run(2.0) > 0.9, "{} {}", run(0.0), run(2.0));
+    }
+
+    #[test]
+    fn it_survives_a_checkpoint() {
+        let mut quota = Quota::new(2);
+        quota.observe(&earning(&[1.0, 2.0]), 0.9, 0.5);
+        let mut checkpoint = Checkpoint::new(1, "");
+        quota.save(&mut checkpoint);
+        let mut again = Quota::new(2);
+        again.restore(&mut checkpoint).unwrap();
+        assert_eq!(again, quota);
+    }
+}
