@@ -23,8 +23,15 @@ use crate::simulation::{Outcome, Simulation};
 use crate::stage::{RobotStage, View};
 
 /// Names of the signals. The velocity is that of the step which led to the state, 0 in the first state; `com_x` is the
-/// place of the centre of mass.
-pub(crate) const SIGNALS: [&str; 6] = ["x", "z", "pitch", "velocity", "com_x", "unstable"];
+/// place of the centre of mass; `pace` is the velocity averaged over about [`PACE_TIME`].
+pub(crate) const SIGNALS: [&str; 7] = ["x", "z", "pitch", "velocity", "com_x", "unstable", "pace"];
+
+/// Time constant of the running mean of the velocity, in seconds: somewhat less than a stride, so that it tells how fast a
+/// robot is rather than where in its stride.
+const PACE_TIME: f64 = 0.3;
+
+/// The difference of velocities, in m/s, that counts as another behaviour.
+pub(crate) const RESOLUTION: f64 = 0.5;
 
 /// The largest weight, cost or distance: beyond it returns could overflow.
 const LARGEST: f64 = 1e6;
@@ -153,6 +160,8 @@ pub(crate) struct Runner {
     dt: f64,
     steps: usize,
     velocity: f64,
+    /// Running mean of the velocity, 0 at first.
+    pace: f64,
     unstable: bool,
 }
 
@@ -176,6 +185,7 @@ impl Runner {
             rules,
             steps: 0,
             velocity: 0.0,
+            pace: 0.0,
             unstable: false,
         })
     }
@@ -235,6 +245,7 @@ impl Env for Runner {
         }
         let x = self.simulation.positions()[0];
         self.velocity = (x - before) / self.dt;
+        self.pace += (1.0 - (-self.dt / PACE_TIME).exp()) * (self.velocity - self.pace);
         let healthy = self.is_healthy();
         Step {
             reward: self.rules.reward(x, self.velocity, healthy, action),
@@ -248,6 +259,7 @@ impl Env for Runner {
         signals[3] = self.velocity;
         signals[4] = self.simulation.centre_of_mass()[0];
         signals[5] = f64::from(u8::from(self.unstable));
+        signals[6] = self.pace;
     }
 
     fn unstable(&self) -> bool {
@@ -272,6 +284,7 @@ impl SetState for Runner {
         self.simulation.set_state(positions, velocities);
         self.steps = 0;
         self.velocity = 0.0;
+        self.pace = 0.0;
         self.unstable = false;
         self.observe(observation);
     }
@@ -294,7 +307,11 @@ macro_rules! runner_task {
             }
 
             fn behaviour(&self) -> &'static [&'static str] {
-                &["velocity"]
+                &["pace"]
+            }
+
+            fn resolution(&self) -> f64 {
+                $crate::runner::RESOLUTION
             }
 
             fn rewarded(&self) -> bool {

@@ -148,6 +148,10 @@ impl Task for SawyerConfig {
         &SIGNALS[..JOINTS]
     }
 
+    fn resolution(&self) -> f64 {
+        0.2
+    }
+
     fn rewarded(&self) -> bool {
         self.reward == RewardSource::Task
     }

@@ -1,12 +1,15 @@
 //! Kernels between the policies of an ensemble.
 //!
 //! ```text
-//! k_ij = exp(-D_ij/T)                                               Equation 3: distance of behaviours
+//! k_ij = exp(-(D_ij/T)^p)                                           Equation 3 with p = 1: distance of behaviours
+//! -T·∂k_ij/∂D_ij = k_ij·p·(D_ij/T)^(p-1)                            its diversity-enforcing term, in units of 1/T
 //! k_ij = exp(-‖θ_i - θ_j‖²/h),   h = median²/log(n+1)               Equation 2 with RBF: distance of parameters
 //! Σ_j ∇_{θ_j} k(θ_j, θ_i) = Σ_j (2/h)·(θ_i - θ_j)·k_ij              its diversity-enforcing term
 //! ```
 //!
-//! The median is that of the distances between pairs of different policies; it counts as a constant in the gradient.
+//! With p = ½ the kernel is one of the distance √D (of JS it is a metric: Endres & Schindelin 2003), whose slope does not
+//! vanish between policies that are alike; with p = 1 it is the paper's. If exp(-D/T) is positive definite for every T, so is
+//! exp(-(D/T)^p) for p in (0, 1] (Schoenberg 1938). The median is that of the distances between pairs of different policies; it counts as a constant in the gradient.
 //! References: Gangwani, Peng, Zhou 2020; Liu, Ramachandran, Liu, Peng 2017 (SVPG).
 
 use crate::divergence::Divergence;
@@ -15,9 +18,30 @@ use crate::divergence::Divergence;
 ///
 /// The two directions of a symmetric divergence are two estimates of one number and are averaged. Negative estimates
 /// are noise about 0 and count as 0. The diagonal is 1 whatever `d` says there. A NaN stays one.
-pub fn divergence_kernel(d: &[f64], n: usize, divergence: &dyn Divergence, temperature: f64) -> Vec<f64> {
-    assert_eq!(d.len(), n * n, "one divergence an ordered pair");
+pub fn divergence_kernel(d: &[f64], n: usize, divergence: &dyn Divergence, temperature: f64, power: f64) -> Vec<f64> {
     let mut kernel = vec![1.0; n * n];
+    for_each_pair(d, n, divergence, |at, d| {
+        kernel[at] = (-(d / temperature).powf(power)).exp()
+    });
+    kernel
+}
+
+/// Below this share of T a divergence is noise: the slope of √D goes no higher than it is there.
+const LEAST: f64 = 0.01;
+
+/// -T·∂k_ij/∂D_ij of [`divergence_kernel`], `[n][n]`; 0 on the diagonal.
+pub fn divergence_slopes(d: &[f64], n: usize, divergence: &dyn Divergence, temperature: f64, power: f64) -> Vec<f64> {
+    let mut slopes = vec![0.0; n * n];
+    for_each_pair(d, n, divergence, |at, d| {
+        let u = d / temperature;
+        slopes[at] = (-u.powf(power)).exp() * power * u.max(LEAST).powf(power - 1.0);
+    });
+    slopes
+}
+
+/// Shows every pair i ≠ j with its divergence, averaged over both directions where it is symmetric, and never negative.
+fn for_each_pair(d: &[f64], n: usize, divergence: &dyn Divergence, mut show: impl FnMut(usize, f64)) {
+    assert_eq!(d.len(), n * n, "one divergence an ordered pair");
     for i in 0..n {
         for j in (0..n).filter(|&j| j != i) {
             let mut distance = d[i * n + j];
@@ -28,10 +52,9 @@ pub fn divergence_kernel(d: &[f64], n: usize, divergence: &dyn Divergence, tempe
             if distance < 0.0 {
                 distance = 0.0;
             }
-            kernel[i * n + j] = (-distance / temperature).exp();
+            show(i * n + j, distance);
         }
     }
-    kernel
 }
 
 /// The RBF kernel matrix `[n][n]` of parameters `[n][size]`, and its bandwidth h.
@@ -148,7 +171,7 @@ mod tests {
                 d.push(rho_i.iter().zip(rho_j).map(|(i, j)| i * divergence.f(j / i)).sum());
             }
         }
-        divergence_kernel(&d, rho.len(), divergence, temperature)
+        divergence_kernel(&d, rho.len(), divergence, temperature, 1.0)
     }
 
     /// Distributions over `outcomes`; the larger the spread, the nearer to disjoint.
@@ -227,25 +250,28 @@ mod tests {
     #[test]
     fn directions_are_averaged_only_where_the_divergence_is_symmetric() {
         let d = [9.0, 0.25, 0.5, 9.0];
-        let js = divergence_kernel(&d, 2, by_name("js").unwrap().as_ref(), 0.5);
+        let js = divergence_kernel(&d, 2, by_name("js").unwrap().as_ref(), 0.5, 1.0);
         assert_eq!(js, [1.0, (-0.75f64).exp(), (-0.75f64).exp(), 1.0]);
-        let kl = divergence_kernel(&d, 2, by_name("kl").unwrap().as_ref(), 2.0);
+        let kl = divergence_kernel(&d, 2, by_name("kl").unwrap().as_ref(), 2.0, 1.0);
         assert_eq!(kl, [1.0, (-0.125f64).exp(), (-0.25f64).exp(), 1.0]);
     }
 
     #[test]
     fn negative_estimates_count_as_zero_after_averaging_and_nan_is_not_hidden() {
         let (js, kl) = (by_name("js").unwrap(), by_name("kl").unwrap());
-        assert_eq!(divergence_kernel(&[0.0, -0.3, 0.1, 0.0], 2, js.as_ref(), 1.0), [1.0; 4]);
-        let averaged = divergence_kernel(&[0.0, -0.1, 0.3, 0.0], 2, js.as_ref(), 1.0);
+        assert_eq!(
+            divergence_kernel(&[0.0, -0.3, 0.1, 0.0], 2, js.as_ref(), 1.0, 1.0),
+            [1.0; 4]
+        );
+        let averaged = divergence_kernel(&[0.0, -0.1, 0.3, 0.0], 2, js.as_ref(), 1.0, 1.0);
         assert!((averaged[1] - (-0.1f64).exp()).abs() < 1e-15);
         assert_eq!(
-            divergence_kernel(&[0.0, -0.1, 0.3, 0.0], 2, kl.as_ref(), 1.0),
+            divergence_kernel(&[0.0, -0.1, 0.3, 0.0], 2, kl.as_ref(), 1.0, 1.0),
             [1.0, 1.0, (-0.3f64).exp(), 1.0]
         );
-        assert!(divergence_kernel(&[0.0, f64::NAN, 0.1, 0.0], 2, js.as_ref(), 1.0)[1].is_nan());
+        assert!(divergence_kernel(&[0.0, f64::NAN, 0.1, 0.0], 2, js.as_ref(), 1.0, 1.0)[1].is_nan());
         assert_eq!(
-            divergence_kernel(&[0.0, f64::INFINITY, 0.0, 0.0], 2, kl.as_ref(), 1.0)[1],
+            divergence_kernel(&[0.0, f64::INFINITY, 0.0, 0.0], 2, kl.as_ref(), 1.0, 1.0)[1],
             0.0
         );
     }
@@ -263,9 +289,14 @@ mod tests {
             let divergence = divergence.as_ref();
             let d = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(i, j)| {
                 let zeta = log_zeta(j, i);
-                value(divergence, (&zeta, &weights[i]), (&zeta, &weights[j]))
+                value(
+                    divergence,
+                    crate::divergence::LOG_CLAMP,
+                    (&zeta, &weights[i]),
+                    (&zeta, &weights[j]),
+                )
             });
-            let kernel = divergence_kernel(&d, 2, divergence, 0.7);
+            let kernel = divergence_kernel(&d, 2, divergence, 0.7, 1.0);
             for (found, exact) in kernel.iter().zip(exact_kernel(&rho, divergence, 0.7)) {
                 assert!((found - exact).abs() < 1e-6, "{name}: {found} {exact}");
             }

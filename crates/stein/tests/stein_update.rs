@@ -1,6 +1,6 @@
 //! The Stein update: what it is without neighbours, where it pushes, and that it does not care how policies are numbered.
 
-use stein::divergence::{self, Divergence, Shift, shifted_reward};
+use stein::divergence::{self, Divergence, LOG_CLAMP, Shift};
 use stein::env::{Registry, Spec, Task};
 use stein::kernel::divergence_kernel;
 use stein::method::{Guidance, Method, Qd};
@@ -46,7 +46,7 @@ fn ensemble(config: &Config, spec: &Spec) -> Ensemble {
     Ensemble::new(N, spec, &config.policy, &config.ppo, config.seed)
 }
 
-/// Rollouts of N policies on the maze, with random advantages of the task and of N-1 streams each.
+/// Rollouts of N policies on the maze, with random advantages of the task and of diversity.
 fn scene() -> Scene {
     let (task, config) = (task(), config());
     let spec = task.make().unwrap().spec().clone();
@@ -60,7 +60,7 @@ fn scene() -> Scene {
             .unwrap();
     }
     let mut random = stream(5, Purpose::Truth, 0, 0);
-    let advantages = (0..N * N)
+    let advantages = (0..2 * N)
         .map(|_| (0..STEPS).map(|_| random.random_range(-1.0..1.0)).collect())
         .collect();
     let judgement = Judgement {
@@ -107,7 +107,7 @@ fn without_neighbours_and_diversity_it_is_independent_ppo_bit_for_bit() {
         let mut config = scene.config.clone();
         config.qd.share = share;
         let qd = Qd::new(&config, &scene.spec).unwrap();
-        let (task, streams) = qd.weights(&identity(), 0.0);
+        let (task, streams) = qd.weights(&identity(), 0.0, &[false; N]);
         let guidance = Guidance {
             task,
             streams,
@@ -121,7 +121,7 @@ fn without_neighbours_and_diversity_it_is_independent_ppo_bit_for_bit() {
     }
     // And the same update with neighbours is another one.
     let qd = Qd::new(&scene.config, &scene.spec).unwrap();
-    let (task, streams) = qd.weights(&[1.0; N * N], 0.5);
+    let (task, streams) = qd.weights(&[1.0; N * N], 0.5, &[false; N]);
     let other = updated(
         &scene,
         &scene.judgement,
@@ -136,7 +136,7 @@ fn without_neighbours_and_diversity_it_is_independent_ppo_bit_for_bit() {
 
 /// The task's advantages alone, as a method without streams has them.
 fn scene_task_only(scene: &Scene) -> Judgement {
-    let advantages = (0..N).map(|i| scene.judgement.advantages[i * N].clone()).collect();
+    let advantages = (0..N).map(|i| scene.judgement.advantages[2 * i].clone()).collect();
     Judgement {
         advantages,
         ..Judgement::default()
@@ -152,7 +152,7 @@ fn shared_gradients_are_mixed_by_the_kernel() {
     let mut config = scene.config.clone();
     config.qd.share = true;
     let qd = Qd::new(&config, &scene.spec).unwrap();
-    let (task, streams) = qd.weights(&[1.0; N * N], 0.0);
+    let (task, streams) = qd.weights(&[1.0; N * N], 0.0, &[false; N]);
     assert!(task.iter().all(|&w| (w - 1.0 / N as f32).abs() < 1e-7) && streams.iter().all(|&w| w == 0.0));
     let before = ensemble(&scene.config, &scene.spec).policies.parameters;
     let after = updated(
@@ -185,16 +185,11 @@ fn renumbering_the_policies_renumbers_the_result() {
                 turned[i * N + j] = kernel[order[i] * N + order[j]];
             }
         }
-        let (task, streams) = qd.weights(&turned, 0.3);
-        // Stream number s of policy i is about its s-th other policy: find which that is after renumbering.
-        let mut advantages = Vec::new();
-        for i in 0..N {
-            advantages.push(scene.judgement.advantages[order[i] * N].clone());
-            for j in (0..N).filter(|&j| j != i) {
-                let s = ratio::pair_number(order[i], order[j], N) - order[i] * (N - 1);
-                advantages.push(scene.judgement.advantages[order[i] * N + 1 + s].clone());
-            }
-        }
+        let (task, streams) = qd.weights(&turned, 0.3, &[false; N]);
+        let advantages = order
+            .iter()
+            .flat_map(|&i| scene.judgement.advantages[2 * i..][..2].to_vec())
+            .collect();
         let mut ensemble = ensemble(&scene.config, &scene.spec);
         let original = ensemble.policies.clone();
         for (i, &from) in order.iter().enumerate() {
@@ -293,9 +288,15 @@ fn an_own_gradient_step_raises_the_divergence_and_equal_policies_feel_nothing() 
         let divergence = divergence::by_name(name).unwrap();
         let reward = |other: &[f64]| -> Vec<f64> {
             let zeta = mdp.zeta(other, &i);
-            zeta.iter()
-                .map(|z| f64::from(shifted_reward(divergence.as_ref(), Shift::None, z.ln() as f32)))
-                .collect()
+            let logs: Vec<f32> = zeta.iter().map(|z| z.ln() as f32).collect();
+            let rewards = divergence::rewards(
+                divergence.as_ref(),
+                Shift::None,
+                LOG_CLAMP,
+                &logs,
+                &vec![1.0; logs.len()],
+            );
+            rewards.into_iter().map(f64::from).collect()
         };
         let gradient = policy_gradient(&mdp, &theta_i, &reward(&j));
         let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
@@ -325,7 +326,7 @@ fn disjoint_policies_have_nearly_log_2_and_a_kernel_near_a_quarter() {
         minibatch: 128,
         ..RatioConfig::default()
     };
-    let mut memory = Memory::new(2, 4, 2, 0.99, &ratio_config);
+    let mut memory = Memory::new(2, 4, 2, 0, 0.99, &ratio_config);
     let mut random = stream(2, Purpose::Truth, 2, 0);
     let mut cluster = |centre: f32| {
         let steps = 512;
@@ -365,14 +366,19 @@ fn disjoint_policies_have_nearly_log_2_and_a_kernel_near_a_quarter() {
         let (a, b) = ratio::pair_of(p, 2);
         let c = bridge((&on_b, &newest[b].weights), (&on_a, &newest[a].weights)) as f32;
         on_b.iter_mut().chain(&mut on_a).for_each(|x| *x -= c);
-        d[b * 2 + a] = divergence::value(js.as_ref(), (&on_b, &newest[b].weights), (&on_a, &newest[a].weights));
+        d[b * 2 + a] = divergence::value(
+            js.as_ref(),
+            LOG_CLAMP,
+            (&on_b, &newest[b].weights),
+            (&on_a, &newest[a].weights),
+        );
     }
     let log_2 = std::f64::consts::LN_2;
     assert!(
         (d[1] - log_2).abs() < 0.1 * log_2 && (d[2] - log_2).abs() < 0.1 * log_2,
         "{d:?}"
     );
-    let kernel = divergence_kernel(&d, 2, js.as_ref(), js.temperature());
+    let kernel = divergence_kernel(&d, 2, js.as_ref(), js.temperature(), 1.0);
     assert!((kernel[1] - 0.25).abs() < 0.05, "{kernel:?}");
 }
 
@@ -382,7 +388,7 @@ fn the_method_guides_every_policy_away_from_every_other() {
     let mut qd = Qd::new(&scene.config, &scene.spec).unwrap();
     let ensemble = ensemble(&scene.config, &scene.spec);
     let guidance = qd.guide(&ensemble, &scene.rollouts, 0).unwrap();
-    assert_eq!(guidance.rewards.len(), N * (N - 1));
+    assert_eq!(guidance.rewards.len(), N);
     assert!(
         guidance
             .rewards

@@ -57,7 +57,12 @@ fn direct(name: &str, p: &[f64], q: &[f64]) -> f64 {
 fn through_zeta(divergence: &dyn Divergence, rho_j: &[f64], rho_i: &[f64], scale: f32) -> f64 {
     let log_zeta: Vec<f32> = rho_j.iter().zip(rho_i).map(|(j, i)| (j / i).ln() as f32).collect();
     let weights = |rho: &[f64]| -> Vec<f32> { rho.iter().map(|p| *p as f32 * scale).collect() };
-    value(divergence, (&log_zeta, &weights(rho_i)), (&log_zeta, &weights(rho_j)))
+    value(
+        divergence,
+        LOG_CLAMP,
+        (&log_zeta, &weights(rho_i)),
+        (&log_zeta, &weights(rho_j)),
+    )
 }
 
 fn softmax(logits: &[f64]) -> Vec<f64> {
@@ -241,6 +246,11 @@ fn the_reward_is_the_gradient_of_the_divergence_in_the_policy_that_earns_it() {
     }
 }
 
+/// The reward of a single step, against the usual clamp.
+fn shifted_reward(divergence: &dyn Divergence, shift: Shift, log_zeta: f32) -> f32 {
+    rewards(divergence, shift, LOG_CLAMP, &[log_zeta], &[1.0])[0]
+}
+
 #[test]
 fn shifts_put_zero_where_they_say_and_change_nothing_else() {
     let reward = |divergence: &dyn Divergence, shift, log_zeta: f64| shifted_reward(divergence, shift, log_zeta as f32);
@@ -276,8 +286,41 @@ fn shifts_put_zero_where_they_say_and_change_nothing_else() {
 }
 
 #[test]
+fn centred_rewards_have_the_weighted_mean_zero_and_the_same_differences() {
+    let (log_zetas, weights) = ([-1.0f32, 0.3, 2.0], [1.0f32, 0.5, 0.1]);
+    for divergence in all() {
+        let (divergence, name) = (divergence.as_ref(), divergence.name());
+        let of = |shift| rewards(divergence, shift, LOG_CLAMP, &log_zetas, &weights);
+        let (plain, centred) = (of(Shift::None), of(Shift::Centred));
+        let mean: f32 = centred.iter().zip(&weights).map(|(r, w)| r * w).sum();
+        assert!(mean.abs() < 1e-5, "{name}: {mean}");
+        for (plain, centred) in plain.windows(2).zip(centred.windows(2)) {
+            assert!(
+                ((plain[1] - plain[0]) - (centred[1] - centred[0])).abs() < 1e-4,
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wider_clamp_lets_larger_ratios_through() {
+    let far = [5.0f32];
+    for divergence in all() {
+        let (divergence, name) = (divergence.as_ref(), divergence.name());
+        let value = |bound| value(divergence, bound, (&far, &[1.0]), (&[0.0], &[1.0]));
+        assert_eq!(value(LOG_CLAMP), {
+            let at = [LOG_CLAMP as f32];
+            super::value(divergence, 100.0, (&at, &[1.0]), (&[0.0], &[1.0]))
+        });
+        assert!((value(100.0) - value(LOG_CLAMP)).abs() > 1e-6, "{name}");
+    }
+}
+
+#[test]
 fn shifts_have_their_names_in_settings() {
     for (shift, name) in [
+        (Shift::Centred, "centred"),
         (Shift::None, "none"),
         (Shift::AtOne, "one"),
         (Shift::NonNegative, "positive"),
@@ -303,7 +346,7 @@ fn extreme_ratios_give_the_value_at_the_clamp_never_nan() {
                     assert!((found - at_bound).abs() < 1e-4, "{name}: {found} {at_bound}");
                 }
                 for divergence in [divergence, &plain] {
-                    let at = |log_zeta| value(divergence, (&[log_zeta], &[1.0]), (&[log_zeta], &[1.0]));
+                    let at = |log_zeta| value(divergence, LOG_CLAMP, (&[log_zeta], &[1.0]), (&[log_zeta], &[1.0]));
                     assert!((at(log_zeta) - at(bound)).abs() < 1e-5, "{name}");
                 }
                 // Closed forms need no clamp to stay numbers, infinities aside.
@@ -316,7 +359,7 @@ fn extreme_ratios_give_the_value_at_the_clamp_never_nan() {
             "{name} hides a NaN"
         );
         assert!(
-            value(divergence, (&[f32::NAN], &[1.0]), (&[0.0], &[1.0])).is_nan(),
+            value(divergence, LOG_CLAMP, (&[f32::NAN], &[1.0]), (&[0.0], &[1.0])).is_nan(),
             "{name} hides a NaN"
         );
     }

@@ -141,6 +141,12 @@ pub trait Task: Send + Sync {
         &[]
     }
 
+    /// Which difference of behaviour counts, in the units of its signals: `qd.behaviour = "task"` sees them through normal
+    /// noise of this deviation. 0: any.
+    fn resolution(&self) -> f64 {
+        0.0
+    }
+
     /// Whether there is a task reward at all: without one, diversity alone is trained.
     fn rewarded(&self) -> bool {
         true

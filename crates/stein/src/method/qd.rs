@@ -1,14 +1,14 @@
 //! The paper's method: f-divergence kernels between stationary distributions, from learned ratios (Algorithm 1).
 //!
 //! ```text
-//! D_ij = D_f(ρ_j‖ρ_i),  k_ij = exp(-D_ij/T)                                                    Equation 3
+//! D_ij = D_f(ρ_j‖ρ_i),  k_ij = exp(-(D_ij/T)^p),  k'_ij = k_ij·p·(D_ij/T)^(p-1)                 Equation 3: p = 1, k' = k
 //! r_ij = f(ζ) - ζ·f'(ζ) + shift,  ζ = ζ_ji on policy i's samples                              Equation 4
-//! R_i  = 1/(n-1)·Σ_{j≠i} k_ij·r_ij                                                            one reward, one critic
+//! R_i  = 1/(n-1)·Σ_{j≠i} k'_ij·r_ij                                                           one reward, one critic
 //! Δθ_i = task·g_i + diversity·∇L(R_i)                                                         weighting.rs
 //! ```
 //!
 //! The repulsion uses the policy's own gradient, since ∇_{θ_j} applied to θ_i has no meaning for the weights of different
-//! networks. Advantages are linear in rewards: Σ_j k_ij·A(r_ij) = (n-1)·A(R_i), so that n critics of diversity do what
+//! networks. Advantages are linear in rewards: Σ_j k'_ij·A(r_ij) = (n-1)·A(R_i), so that n critics of diversity do what
 //! n(n-1) would. `share` says whether the neighbours' g_j enter. Reference: Gangwani, Peng & Zhou 2020.
 
 use rayon::prelude::*;
@@ -20,7 +20,7 @@ use crate::divergence::{self, Divergence, Shift};
 use crate::env::behaviour::{Behaviour, Column};
 use crate::env::{Spec, Task};
 use crate::error::{Error, Result};
-use crate::kernel::divergence_kernel;
+use crate::kernel::{divergence_kernel, divergence_slopes};
 use crate::policy::{Ensemble, Rollout};
 use crate::ratio::classifier::Classifier;
 use crate::ratio::{
@@ -40,10 +40,16 @@ pub struct QdConfig {
     /// Kernel temperature T; absent: that of the divergence (0.5 for js, 1 for kls).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
+    /// Power p of the kernel exp(-(D/T)^p): 1 as in the paper, 0.5 for one of the distance √D.
+    pub power: f64,
     /// Of what policies are to be different: "state-action" (the paper), "state", "task" (the task's own list) or a list of
     /// signals and numbers of observations; absent: "task" for nce, else "state-action".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behaviour: Option<Behaviour>,
+    /// Behaviour is seen through normal noise of this deviation, so that smaller differences do not count; absent: the
+    /// task's own where behaviour is "task", else 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<f64>,
     /// Constant added to the diversity reward: "centred" (the exact gradient), "none", "one" (r(1) = 0) or "positive" (never
     /// negative); absent: "centred", but "positive" where episodes can terminate and there is no task reward.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +78,9 @@ impl Default for QdConfig {
             estimator: "nce".into(),
             divergence: "js".into(),
             temperature: None,
+            power: 0.5,
             behaviour: None,
+            resolution: None,
             shift: None,
             clamp: 20.0,
             omega_start: 1.0,
@@ -101,7 +109,11 @@ impl QdConfig {
             "nce" => Behaviour::Named("task".into()),
             _ => Behaviour::state_action(),
         };
-        let behaviour = self.behaviour.clone().unwrap_or_else(usual).resolved(task);
+        let asked = self.behaviour.clone().unwrap_or_else(usual);
+        let of_task = asked == Behaviour::Named("task".into());
+        self.resolution
+            .get_or_insert(if of_task { task.resolution() } else { 0.0 });
+        let behaviour = asked.resolved(task);
         if !behaviour.is_state_action() && self.estimator != "nce" {
             return Err(Error::input(format!(
                 "qd.behaviour is not \"state-action\", but {} learns ratios of states and actions only; set \
@@ -271,13 +283,13 @@ impl Qd {
     }
 
     /// R_i of every policy on its own newest steps.
-    fn rewards(&self, ratios: &[PairRatio], kernel: &[f64], newest: &[&Transitions]) -> Vec<Vec<f32>> {
+    fn rewards(&self, ratios: &[PairRatio], slopes: &[f64], newest: &[&Transitions]) -> Vec<Vec<f32>> {
         let n = self.n;
         let of_policy = |i: usize| {
             let mut sum = vec![0.0; newest[i].len()];
             for j in (0..n).filter(|&j| j != i) {
                 let zeta_ji = &ratios[ratio::pair_number(j, i, n)].on_b;
-                let weight = (kernel[i * n + j] / (n - 1) as f64) as f32;
+                let weight = (slopes[i * n + j] / (n - 1) as f64) as f32;
                 let divergence = self.divergence.as_ref();
                 let rewards = divergence::rewards(divergence, self.shift, self.bound, zeta_ji, &newest[i].weights);
                 sum.iter_mut().zip(rewards).for_each(|(sum, r)| *sum += weight * r);
@@ -336,8 +348,8 @@ impl Method for Qd {
         1
     }
 
-    fn behaviour(&self) -> &[Column] {
-        &self.behaviour
+    fn behaviour(&self) -> (&[Column], f64) {
+        (&self.behaviour, self.config.qd.resolution.unwrap_or(0.0))
     }
 
     fn guide(&mut self, ensemble: &Ensemble, rollouts: &[Rollout], iteration: usize) -> Result<Guidance> {
@@ -371,7 +383,9 @@ impl Method for Qd {
         let newest: Vec<&Transitions> = newest.iter().collect();
         let ratios = self.ratios(&policies, &newest, iteration);
         let divergences = self.divergences(&ratios, &newest);
-        let kernel = divergence_kernel(&divergences, n, self.divergence.as_ref(), self.temperature);
+        let (divergence, power) = (self.divergence.as_ref(), self.config.qd.power);
+        let kernel = divergence_kernel(&divergences, n, divergence, self.temperature, power);
+        let slopes = divergence_slopes(&divergences, n, divergence, self.temperature, power);
         if !loss.is_finite() || kernel.iter().any(|k| !k.is_finite()) {
             return Err(Error::failed(format!(
                 "iteration {}: the ratio estimator {} is no longer finite; lower ratio.learning_rate or raise \
@@ -380,7 +394,7 @@ impl Method for Qd {
                 self.config.qd.estimator
             )));
         }
-        let rewards = self.rewards(&ratios, &kernel, &newest);
+        let rewards = self.rewards(&ratios, &slopes, &newest);
         let (task, streams) = if steers {
             self.weights(&kernel, omega, &idle)
         } else {

@@ -133,8 +133,19 @@ impl Quota {
         }
     }
 
-    /// The factor h_i of policy i.
+    /// The factor h_i of policy i: 0 for the best, who sets the pace of the task for all.
     pub fn allows(&self, i: usize) -> f64 {
+        let earned = |j: usize| {
+            if self.returns[j].is_nan() {
+                f64::NEG_INFINITY
+            } else {
+                self.returns[j]
+            }
+        };
+        let best = (0..self.x.len()).fold(0, |best, j| if earned(j) > earned(best) { j } else { best });
+        if i == best && !self.returns[i].is_nan() {
+            return 0.0;
+        }
         1.0 / (1.0 + (-self.x[i]).exp())
     }
 

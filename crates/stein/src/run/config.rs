@@ -286,6 +286,8 @@ impl Config {
         };
         real("qd.omega_start", qd.omega_start, 0.0, largest)?;
         real("qd.omega_end", qd.omega_end, 0.0, largest)?;
+        real("qd.resolution", qd.resolution.unwrap_or(0.0), 0.0, 1e9)?;
+        real("qd.power", qd.power, 1e-3, 1.0)?;
         real("qd.clamp", qd.clamp, 1.001, 1e12)?;
         real("qd.quota", qd.quota, 0.0, 1.0)?;
         real("qd.slack", qd.slack, 0.0, 1e6)?;

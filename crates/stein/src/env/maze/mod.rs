@@ -156,6 +156,10 @@ impl Task for MazeConfig {
         &["x", "y"]
     }
 
+    fn resolution(&self) -> f64 {
+        0.1
+    }
+
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
         measure::of_policy(self, episodes)
     }
