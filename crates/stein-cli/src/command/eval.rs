@@ -67,8 +67,10 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let (settings, trainer) = load(&arguments.run, registry)?;
     let seed = arguments.seed.unwrap_or(settings.config.seed);
     let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
-    let episodes = pool.install(|| evaluate(ensemble, task, seed, arguments.episodes, arguments.stochastic))?;
-    let report = report(&settings, &episodes);
+    let report = pool.install(|| {
+        let episodes = evaluate(ensemble, task, seed, arguments.episodes, arguments.stochastic)?;
+        report(&settings, &episodes)
+    })?;
     if arguments.json {
         print_json(&Value::Object(report));
     } else {

@@ -192,7 +192,7 @@ const EPISODES: usize = 5;
 fn summarise(settings: &Settings, ensemble: &Ensemble, iterations: usize, seconds: f64) -> Result<serde_json::Value> {
     let config = &settings.config;
     let episodes = evaluate(ensemble, settings.task.as_ref(), config.seed, EPISODES, false)?;
-    let mut summary = report(settings, &episodes);
+    let mut summary = report(settings, &episodes)?;
     summary.insert("iterations".into(), json!(iterations));
     summary.insert("env_steps".into(), json!(iterations * config.steps * config.ensemble));
     summary.insert("evaluation_episodes".into(), json!(EPISODES));
