@@ -206,7 +206,10 @@ fn no_constant_matters_where_episodes_do_not_end() {
                 let cosine = cosine(&compared.truth, gradient);
                 assert!(cosine > 1.0 - 1e-6, "{name}, seed {seed}: {cosine}");
                 let factor = dot(&compared.truth, gradient) / dot(gradient, gradient);
-                assert!((factor / (1.0 - GAMMA) - 1.0).abs() < 1e-5, "{name}, seed {seed}: {factor}");
+                assert!(
+                    (factor / (1.0 - GAMMA) - 1.0).abs() < 1e-5,
+                    "{name}, seed {seed}: {factor}"
+                );
             }
         }
     }

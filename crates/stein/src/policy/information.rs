@@ -164,7 +164,10 @@ impl Samples {
         let judged = among(&|other| other == fold);
         let (mut learned, watched) = if folds > 2 {
             let watch = (fold + 1) % folds;
-            (among(&|other| other != fold && other != watch), among(&|other| other == watch))
+            (
+                among(&|other| other != fold && other != watch),
+                among(&|other| other == watch),
+            )
         } else {
             // One episode a policy to learn from: every other state of it watches.
             let rest = among(&|other| other != fold);
@@ -239,17 +242,25 @@ fn inputs(states: &[f32], width: usize) -> Vec<f32> {
     let rows = states.len() / width;
     let mut inputs = vec![0.0f32; 2 * states.len()];
     for entry in 0..width {
-        let values: Vec<f64> = states.iter().skip(entry).step_by(width).map(|&x| f64::from(x)).collect();
+        let values: Vec<f64> = states
+            .iter()
+            .skip(entry)
+            .step_by(width)
+            .map(|&x| f64::from(x))
+            .collect();
         let (mean, deviation) = mean_and_deviation(&values);
         // An entry that never changes tells nothing.
         let scale = if deviation > 0.0 { 1.0 / deviation } else { 0.0 };
         let mut order: Vec<usize> = (0..rows).collect();
         order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
-        for equal in order.chunk_by(|&a, &b| values[a] == values[b]).scan(0, |before, equal| {
-            let first = *before;
-            *before += equal.len();
-            Some((first, equal))
-        }) {
+        for equal in order
+            .chunk_by(|&a, &b| values[a] == values[b])
+            .scan(0, |before, equal| {
+                let first = *before;
+                *before += equal.len();
+                Some((first, equal))
+            })
+        {
             let (first, equal) = equal;
             let rank = (2.0 * first as f64 + equal.len() as f64) / rows as f64 - 1.0;
             for &row in equal {
@@ -326,7 +337,13 @@ mod tests {
     use rand_distr::{Distribution, StandardNormal};
 
     /// Episodes of `steps` independent states, `x(policy, normal)` in one entry and noise in the others.
-    fn drawn(n: usize, episodes: usize, steps: usize, width: usize, x: impl Fn(usize, f64) -> f64) -> Vec<Vec<Vec<f32>>> {
+    fn drawn(
+        n: usize,
+        episodes: usize,
+        steps: usize,
+        width: usize,
+        x: impl Fn(usize, f64) -> f64,
+    ) -> Vec<Vec<Vec<f32>>> {
         let episode = |i: usize, e: usize| {
             let mut random = stream(7, Purpose::Truth, i, e);
             let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
@@ -389,7 +406,10 @@ mod tests {
             // Two or three episodes give less, not more.
             for episodes in [2, 3] {
                 let few = information(&drawn(normals.len(), episodes, 200, 1, x), 1, 1);
-                assert!(few < expected + 0.08 && few > 0.5 * expected, "{episodes}: {few} for {expected}");
+                assert!(
+                    few < expected + 0.08 && few > 0.5 * expected,
+                    "{episodes}: {few} for {expected}"
+                );
             }
         }
     }
