@@ -238,6 +238,8 @@ fn the_robots_are_trained_and_their_curves_drawn() {
         "| HalfCheetah (paper) |",
         "velocity_variance",
         "velocity_between",
+        "velocity_between_sampled",
+        "by sampled actions",
     ] {
         assert!(text.contains(words), "no {words} in: {text}");
     }
