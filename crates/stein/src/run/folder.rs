@@ -39,7 +39,9 @@ impl RunFolder {
     /// Opens the folder of a run to go on with it. Refuses a run of a version whose method may be another one: keys that it
     /// did not know would be filled by new defaults.
     pub fn resume(path: &Path) -> Result<RunFolder> {
-        check_version(path, version_of(&read_table(&path.join("config.toml"))?))?;
+        if let Some(version) = version_of(&read_table(&path.join("config.toml"))?) {
+            check_version(path, version)?;
+        }
         let lock = lock(path)?;
         atomic::clean(path)?;
         let folder = RunFolder {
@@ -85,7 +87,7 @@ impl RunFolder {
     pub fn settings(&self, registry: &Registry) -> Result<Settings> {
         let path = self.file("config.toml");
         let mut table = read_table(&path)?;
-        if !same_method(version_of(&table)) {
+        if version_of(&table).is_some_and(|version| !same_method(version)) {
             table.retain(|key, _| OF_POLICIES.contains(&key));
         }
         Settings::resolve(table, &path.display().to_string(), registry)
@@ -172,12 +174,9 @@ const OF_POLICIES: [&str; 9] = [
     "env",
 ];
 
-/// The version that a run was begun by.
-fn version_of(config: &toml::Table) -> &str {
-    config
-        .get("stein_version")
-        .and_then(|version| version.as_str())
-        .unwrap_or("of an unknown version")
+/// The version that a run was begun by. Every run has one, unless somebody took it away: its checkpoints tell it too.
+fn version_of(config: &toml::Table) -> Option<&str> {
+    config.get("stein_version").and_then(|version| version.as_str())
 }
 
 /// Whether training by that version is training by this one: all but the last number of the version are the same.
