@@ -217,6 +217,15 @@ fn what_cannot_be_done_is_refused() {
     ]));
     assert_refused(&paper, 2, &["ppo/seed1", "the experiment asks for", "--out"]);
     assert_eq!(fs::read(out.join("table.md")).unwrap(), before);
+
+    // A run that an earlier version began is not one of this version's table, though it is finished.
+    let settings = out.join("ppo/seed1/config.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, text.replacen(env!("CARGO_PKG_VERSION"), "0.1.0", 1)).unwrap();
+    refuse(
+        &["--seeds=1", "--only", "ppo", "--jobs=2"],
+        &["ppo/seed1", "was begun by stein 0.1.0", "start a new run"],
+    );
 }
 
 #[cfg(feature = "mujoco")]
