@@ -116,15 +116,38 @@ pub struct Threads {
 impl Threads {
     /// Makes the pool of threads that everything runs on.
     pub fn pool(self) -> Result<rayon::ThreadPool> {
-        let number = self.number.unwrap_or(0);
-        if self.number == Some(0) || number > 4096 {
-            return Err(Error::input(format!(
-                "--threads {number} is out of range: choose 1 to 4096"
-            )));
-        }
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(number)
-            .build()
-            .map_err(|error| Error::failed(format!("cannot start the threads: {error}; try a smaller --threads")))
+        pool(self.checked()?)
     }
+
+    /// Makes a pool for each of `jobs` runs side by side: each has its share of the threads, and one at least.
+    pub fn pools(self, jobs: usize) -> Result<Vec<rayon::ThreadPool>> {
+        if !(1..=1024).contains(&jobs) {
+            return Err(Error::input(format!("--jobs {jobs} is out of range: choose 1 to 1024")));
+        }
+        let threads = match self.checked()? {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            number => number,
+        };
+        // The first ones get what does not divide.
+        let share = |job: usize| (threads / jobs + usize::from(job < threads % jobs)).max(1);
+        (0..jobs).map(|job| pool(share(job))).collect()
+    }
+
+    /// The number of threads, 0 for all cores.
+    fn checked(self) -> Result<usize> {
+        match self.number {
+            None => Ok(0),
+            Some(number @ 1..=4096) => Ok(number),
+            Some(number) => Err(Error::input(format!(
+                "--threads {number} is out of range: choose 1 to 4096"
+            ))),
+        }
+    }
+}
+
+fn pool(threads: usize) -> Result<rayon::ThreadPool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| Error::failed(format!("cannot start the threads: {error}; try a smaller --threads")))
 }

@@ -1,4 +1,5 @@
-//! Progress: a bar with the time left on a terminal, one plain line an iteration otherwise.
+//! Progress: a bar with the time left on a terminal, one plain line an iteration otherwise; of runs side by side one line a
+//! tenth of each.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -13,13 +14,19 @@ use crate::tell;
 /// Shows how far training is, on stderr.
 pub struct Progress<'a> {
     folder: &'a Path,
+    /// Name of a run that others go on beside.
+    name: Option<String>,
     bar: Option<ProgressBar>,
 }
 
 impl<'a> Progress<'a> {
-    /// Progress of the run in `folder`.
-    pub fn new(folder: &'a Path) -> Self {
-        Progress { folder, bar: None }
+    /// Progress of the run in `folder`; a run beside others has a name.
+    pub fn new(folder: &'a Path, name: Option<String>) -> Self {
+        Progress {
+            folder,
+            name,
+            bar: None,
+        }
     }
 }
 
@@ -41,7 +48,8 @@ impl Observer for Progress<'_> {
             config.steps,
             self.folder.display()
         ));
-        self.bar = std::io::stderr().is_terminal().then(|| {
+        let alone = self.name.is_none() && std::io::stderr().is_terminal();
+        self.bar = alone.then(|| {
             let template = "{bar:30} {pos}/{len}  return {msg}  {elapsed} elapsed, {eta} left";
             let style = ProgressStyle::with_template(template).expect("the template is well-formed");
             let bar = ProgressBar::with_draw_target(Some(config.iterations as u64), ProgressDrawTarget::stderr());
@@ -59,14 +67,22 @@ impl Observer for Progress<'_> {
             value if value.is_nan() => "-".to_string(),
             value => format!("{value:.3}"),
         });
-        match &self.bar {
-            Some(bar) => {
+        let (iteration, iterations) = (record.iteration, trainer.config.iterations);
+        match (&self.bar, &self.name) {
+            (Some(bar), _) => {
                 bar.set_message(format!("{mean} (best {best}, worst {worst})"));
                 bar.set_position(record.iteration as u64);
             }
-            None => tell(&format!(
-                "iteration {}/{}  return {mean}  best {best}  worst {worst}  {:.2} s",
-                record.iteration, trainer.config.iterations, record.timings.total
+            (None, Some(name)) => {
+                if iteration % iterations.div_ceil(10) == 0 || iteration == iterations {
+                    tell(&format!(
+                        "{name}: iteration {iteration}/{iterations}  return {mean}  best {best}  worst {worst}"
+                    ));
+                }
+            }
+            (None, None) => tell(&format!(
+                "iteration {iteration}/{iterations}  return {mean}  best {best}  worst {worst}  {:.2} s",
+                record.timings.total
             )),
         }
         Ok(())

@@ -10,7 +10,16 @@ use support::{keys, object, pendulum, run, snapshot, stein, succeed, train};
 
 /// Keys that are part of the interface, of one policy and of the ensemble.
 const POLICY: [&str; 4] = ["return_mean", "return_std", "final_distance", "success_rate"];
-const ENSEMBLE: [&str; 2] = ["coverage", "pairwise_distance"];
+const ENSEMBLE: [&str; 8] = [
+    "coverage",
+    "pairwise_distance",
+    "ways",
+    "successful",
+    "return_mean",
+    "return_best",
+    "policy_information",
+    "state_information",
+];
 
 /// The keys of an evaluation are there, with numbers.
 fn assert_report(report: &serde_json::Map<String, Value>, n: usize) {

@@ -18,12 +18,15 @@ const LABELS: [&str; 9] = [
     "gendice-js",
     "gendice-kls",
 ];
-const COLUMNS: [&str; 6] = [
+const COLUMNS: [&str; 9] = [
     "coverage",
     "pairwise_distance",
     "ways",
     "successful",
-    "return",
+    "return_mean",
+    "return_best",
+    "policy_information",
+    "state_information",
     "wall_seconds",
 ];
 
@@ -56,11 +59,14 @@ fn the_smoke_scale_trains_all_cases_and_makes_their_table() {
     assert!(!text.contains("so far"), "{text}");
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
     assert_eq!(rows[0], format!("| case | {} |", COLUMNS.join(" | ")));
-    assert_eq!(rows.len(), 2 + LABELS.len());
+    let (means, every) = rows.split_at(2 + LABELS.len());
     assert!(
-        rows[2..].iter().all(|row| row.matches(" ± ").count() == COLUMNS.len()),
+        means[2..].iter().all(|row| row.matches(" ± ").count() == COLUMNS.len()),
         "{text}"
     );
+    assert_eq!(every[0], format!("| case | seed | {} |", COLUMNS.join(" | ")));
+    assert_eq!(every.len(), 2 + 2 * LABELS.len());
+    assert!(every[3].starts_with("| Independent PPO | 2 | "), "{text}");
 
     let json = object(&fs::read_to_string(out.join("table.json")).unwrap());
     assert_eq!((&json["scale"], &json["seeds"]), (&"smoke".into(), &vec![1, 2].into()));
@@ -114,6 +120,40 @@ fn the_smoke_scale_trains_all_cases_and_makes_their_table() {
 }
 
 #[test]
+fn seeds_may_be_listed_and_runs_go_side_by_side() {
+    let place = tempfile::tempdir().unwrap();
+    let one = |jobs: &'static str| {
+        let out = place.path().join(jobs);
+        let finished = reproduce(&out, &["--seeds=101-102,7", "--only", "ppo", "nce-js", "--jobs", jobs]);
+        assert!(
+            finished.stdout.contains("Mean over seeds 101 to 102, 7 ±"),
+            "{}",
+            finished.stdout
+        );
+        let mut table = object(&fs::read_to_string(out.join("table.json")).unwrap());
+        for case in table["cases"].as_array_mut().unwrap() {
+            assert_eq!(case["seeds"], serde_json::json!([101, 102, 7]));
+            case["measures"].as_object_mut().unwrap().remove("wall_seconds");
+        }
+        (
+            table,
+            fs::read(out.join("nce-js/seed7/metrics.csv")).unwrap(),
+            finished.stderr,
+        )
+    };
+    let (alone, beside) = (one("1"), one("3"));
+    assert_eq!(alone.0, beside.0);
+    assert!(alone.1 == beside.1, "runs side by side have other bits");
+    assert!(beside.2.contains("ppo seed 102: iteration 4/4"), "{}", beside.2);
+    assert!(place.path().join("3/figures/ppo_maze_trajectories.png").exists());
+    // Finished runs are not repeated, one seed is taken out of them.
+    let out = place.path().join("3");
+    let again = reproduce(&out, &["--seeds=102,", "--only", "ppo", "--jobs=2"]);
+    assert_eq!(again.stderr, "");
+    assert!(again.stdout.contains("Seed 102 alone"), "{}", again.stdout);
+}
+
+#[test]
 fn one_case_on_one_seed_goes_on_where_it_was_left() {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("one");
@@ -149,6 +189,9 @@ fn what_cannot_be_done_is_refused() {
     };
     refuse(&["--only", "nce-js", "nce"], &["no case \"nce\"", "gendice-kls"]);
     refuse(&["--seeds=0"], &["--seeds 0", "1 to 1000"]);
+    refuse(&["--seeds=5-1"], &["--seeds 5-1", "backwards"]);
+    refuse(&["--seeds=1,1"], &["--seeds 1,1", "twice"]);
+    refuse(&["--jobs=0"], &["--jobs 0", "1 to 1024"]);
     refuse(&["--threads=0"], &["--threads 0"]);
     assert_refused(
         &run(stein(&["reproduce", "chess"])),
@@ -174,6 +217,15 @@ fn what_cannot_be_done_is_refused() {
     ]));
     assert_refused(&paper, 2, &["ppo/seed1", "the experiment asks for", "--out"]);
     assert_eq!(fs::read(out.join("table.md")).unwrap(), before);
+
+    // A run that an earlier version began is not one of this version's table, though it is finished.
+    let settings = out.join("ppo/seed1/config.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, text.replacen(env!("CARGO_PKG_VERSION"), "0.1.0", 1)).unwrap();
+    refuse(
+        &["--seeds=1", "--only", "ppo", "--jobs=2"],
+        &["ppo/seed1", "was begun by stein 0.1.0", "start a new run"],
+    );
 }
 
 #[cfg(feature = "mujoco")]
@@ -194,6 +246,9 @@ fn the_robots_are_trained_and_their_curves_drawn() {
         "| Walker2d |",
         "| HalfCheetah (paper) |",
         "velocity_variance",
+        "velocity_between",
+        "velocity_between_sampled",
+        "by sampled actions",
     ] {
         assert!(text.contains(words), "no {words} in: {text}");
     }

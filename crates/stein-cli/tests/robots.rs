@@ -213,7 +213,17 @@ fn every_robot_trains_evaluates_and_is_timed() {
         let report = object(&succeed(stein(&["eval", out.to_str().unwrap(), "--json"])).stdout);
         assert_eq!(
             keys(&report["ensemble"]),
-            ["velocity_variance", "velocity_mean", "unstable"]
+            [
+                "velocity_variance",
+                "velocity_between",
+                "velocity_mean",
+                "episode_length",
+                "unstable",
+                "return_mean",
+                "return_best",
+                "policy_information",
+                "state_information"
+            ]
         );
         assert_eq!(
             keys(&report["policies"][0])[2..],

@@ -37,7 +37,11 @@ fn sawyer_trains_evaluates_plots_and_is_timed() {
             "successful_policies",
             "joint_spread",
             "joint_spread_successful",
-            "unstable"
+            "unstable",
+            "return_mean",
+            "return_best",
+            "policy_information",
+            "state_information"
         ]
     );
     let distance = report["policies"][0]["final_distance"].as_f64().unwrap();

@@ -3,7 +3,11 @@
 //! ```text
 //! u_t               = (c_t - c_{t-1})/dt                   velocity of the centre of mass, at c_t in the state s_t
 //! velocity_variance = Var of u over all steps of all episodes of all policies                  (Table 2 of the paper)
+//! velocity_between  = (1/n)·Σ_i (ū_i - mean of ū)²          ū_i: mean of u over all steps of all episodes of policy i
 //! ```
+//!
+//! One gait with a wide range of velocities has a large variance all by itself; only policies that differ from each other
+//! have one between them.
 
 use stein::env::{Episode, Measure};
 use stein::plot::{Curve, CurveStyle, Figure, Lines, Ridges};
@@ -53,6 +57,12 @@ fn unstable<'a>(episodes: impl Iterator<Item = &'a Episode>) -> f64 {
     episodes.filter(blown).count() as f64
 }
 
+/// Mean length of episodes, in steps.
+fn mean_length<'a>(episodes: impl Iterator<Item = &'a Episode>) -> f64 {
+    let lengths: Vec<f64> = episodes.map(|episode| episode.rewards.len() as f64).collect();
+    moments(&lengths).0
+}
+
 /// Of one policy: how fast it is, how far it gets, how long it lasts.
 pub fn of_policy(episodes: &[Episode], step_time: f64) -> Vec<Measure> {
     let (mean, variance) = moments(&pool(episodes.iter(), step_time));
@@ -60,12 +70,11 @@ pub fn of_policy(episodes: &[Episode], step_time: f64) -> Vec<Measure> {
         .iter()
         .filter_map(|episode| signal(episode, X).last())
         .collect();
-    let lengths: Vec<f64> = episodes.iter().map(|episode| episode.rewards.len() as f64).collect();
     vec![
         ("velocity_mean", mean),
         ("velocity_std", variance.sqrt()),
         ("final_x", moments(&ends).0),
-        ("episode_length", moments(&lengths).0),
+        ("episode_length", mean_length(episodes.iter())),
         ("unstable", unstable(episodes.iter())),
     ]
 }
@@ -74,9 +83,15 @@ pub fn of_policy(episodes: &[Episode], step_time: f64) -> Vec<Measure> {
 pub fn of_ensemble(policies: &[Vec<Episode>], step_time: f64) -> Vec<Measure> {
     let episodes = || policies.iter().flatten();
     let (mean, variance) = moments(&pool(episodes(), step_time));
+    let of_each = policies
+        .iter()
+        .map(|episodes| moments(&pool(episodes.iter(), step_time)).0);
+    let between = moments(&of_each.collect::<Vec<_>>()).1;
     vec![
         ("velocity_variance", variance),
+        ("velocity_between", between),
         ("velocity_mean", mean),
+        ("episode_length", mean_length(episodes())),
         ("unstable", unstable(episodes())),
     ]
 }
@@ -202,7 +217,7 @@ mod tests {
         let at = |x: f64| Episode {
             rewards: vec![1.0],
             signals: [vec![0.0; SIGNALS.len()], vec![x; SIGNALS.len()]].concat(),
-            terminated: false,
+            ..Episode::default()
         };
         assert_eq!(outcome(&at(23.44)).unwrap(), "x 23.4 m");
         assert_eq!(outcome(&at(-0.01)).unwrap(), "x 0.0 m");

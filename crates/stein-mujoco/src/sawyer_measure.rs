@@ -253,6 +253,7 @@ mod tests {
             ]
             .concat(),
             terminated: unstable,
+            ..Episode::default()
         }
     }
 

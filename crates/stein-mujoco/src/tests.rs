@@ -371,6 +371,7 @@ fn moving(velocities: &[f64], unstable: bool) -> Episode {
         rewards: vec![1.0; velocities.len() + usize::from(unstable)],
         signals,
         terminated: unstable,
+        ..Episode::default()
     }
 }
 
@@ -423,10 +424,17 @@ fn measures_are_those_of_the_velocities_of_all_steps() {
     };
     same(&measures, &expected);
     // 1, 3, 2, 2, 2, 2, 6, 6: mean 3, squares of the deviations 4 + 0 + 4·1 + 2·9 = 26.
+    // The policies' own means are 2 and 6; the episodes have 2, 5 and 3 steps.
     let ensemble = task.measure_ensemble(&[slow, fast]);
     same(
         &ensemble,
-        &[("velocity_variance", 3.25), ("velocity_mean", 3.0), ("unstable", 2.0)],
+        &[
+            ("velocity_variance", 3.25),
+            ("velocity_between", 4.0),
+            ("velocity_mean", 3.0),
+            ("episode_length", 10.0 / 3.0),
+            ("unstable", 2.0),
+        ],
     );
 }
 

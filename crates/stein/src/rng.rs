@@ -37,7 +37,9 @@ pub enum Purpose {
     /// Weights and order of the classifier that ratios are held against.
     Classifier = 11,
     /// Noise through which behaviour is seen.
-    Behaviour = 20,
+    Behaviour = 13,
+    /// States and networks of the policies' information.
+    Information = 20,
 }
 
 /// The stream of `purpose` for one policy in one iteration.

@@ -66,8 +66,7 @@ impl Trainer {
         let (n, seed) = (config.ensemble, config.seed);
         let spec = task.make()?.spec().clone();
         let method = method::build(&config, &spec)?;
-        let (behaviour, resolution) = method.behaviour();
-        let worker = |i| Ok(Worker::new(task, seed, i)?.recording(behaviour, resolution));
+        let worker = |i| Ok(Worker::new(task, seed, i)?.recording(method.behaviour()));
         let workers = (0..n).map(worker).collect::<Result<Vec<_>>>()?;
         let ensemble = Ensemble::new(n, &spec, &config.policy, &config.ppo, seed);
         let streams = method.streams() + 1;

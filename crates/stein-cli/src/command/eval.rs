@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Map, Value};
 use stein::env::Registry;
+use stein::policy::Ensemble;
 use stein::policy::evaluate::evaluate;
 use stein::run::folder::RunFolder;
 use stein::run::report::report;
 use stein::run::settings::Settings;
-use stein::train::Trainer;
 use stein::{Error, Result};
 
 use crate::options::Threads;
@@ -36,13 +36,12 @@ pub struct Arguments {
     json: bool,
 }
 
-/// The trained ensemble of a run folder with its settings.
-pub fn load(run: &std::path::Path, registry: &Registry) -> Result<(Settings, Trainer)> {
+/// The trained ensemble of a run folder with its settings and the iterations that it was trained for.
+pub fn load(run: &std::path::Path, registry: &Registry) -> Result<(Settings, Ensemble, usize)> {
     let folder = RunFolder::open(run)?;
     let settings = folder.settings(registry)?;
-    let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
-    match folder.restore(&mut trainer)? {
-        Some(_) => Ok((settings, trainer)),
+    match folder.policies(&settings)? {
+        Some((ensemble, iteration)) => Ok((settings, ensemble, iteration)),
         None => Err(Error::input(format!(
             "{} has no checkpoint yet; let it train to its first one (checkpoint.every = {})",
             run.display(),
@@ -64,15 +63,17 @@ pub fn check_episodes(episodes: usize) -> Result<()> {
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     check_episodes(arguments.episodes)?;
     let pool = arguments.threads.pool()?;
-    let (settings, trainer) = load(&arguments.run, registry)?;
+    let (settings, ensemble, iteration) = load(&arguments.run, registry)?;
     let seed = arguments.seed.unwrap_or(settings.config.seed);
-    let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
-    let episodes = pool.install(|| evaluate(ensemble, task, seed, arguments.episodes, arguments.stochastic))?;
-    let report = report(&settings, &episodes);
+    let task = settings.task.as_ref();
+    let report = pool.install(|| {
+        let episodes = evaluate(&ensemble, task, seed, arguments.episodes, arguments.stochastic)?;
+        report(&settings, &episodes)
+    })?;
     if arguments.json {
         print_json(&Value::Object(report));
     } else {
-        print(&table(&report, trainer.iteration(), arguments.episodes));
+        print(&table(&report, iteration, arguments.episodes));
     }
     Ok(Ended::Done)
 }

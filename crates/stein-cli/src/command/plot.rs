@@ -37,7 +37,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let pool = arguments.threads.pool()?;
     let folder = RunFolder::open(&arguments.run)?;
     let out = arguments.out.unwrap_or_else(|| folder.file("figures"));
-    let (settings, trainer) = load(&arguments.run, registry)?;
+    let (settings, ensemble, _) = load(&arguments.run, registry)?;
     let config = &settings.config;
     let mut figures = learning::figures(&Table::read(&folder.file("metrics.csv"))?, config);
     let path = folder.file("kernel.csv");
@@ -45,8 +45,8 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     if path.exists() {
         unnamed.extend(kernel::figure(&Table::read(&path)?, config));
     }
-    let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
-    let episodes = pool.install(|| evaluate(ensemble, task, config.seed, arguments.episodes, arguments.stochastic))?;
+    let task = settings.task.as_ref();
+    let episodes = pool.install(|| evaluate(&ensemble, task, config.seed, arguments.episodes, arguments.stochastic))?;
     unnamed.extend(task.figures(&episodes));
     // Their headings do not say yet which run they are of.
     let of_run = format!(" ({} by {}, seed {})", settings.env(), config.method, config.seed);

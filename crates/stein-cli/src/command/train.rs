@@ -54,7 +54,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         Place::Old(folder) => folder,
     };
     stop_on_interrupt()?;
-    let Some(summary) = pool.install(|| train_to_the_end(&settings, &mut trainer, &folder))? else {
+    let Some(summary) = pool.install(|| train_to_the_end(&settings, &mut trainer, &folder, None))? else {
         tell(&format!(
             "stopped after iteration {} of {}; everything is saved: go on with `stein train --resume --out {}`",
             trainer.iteration(),
@@ -81,13 +81,16 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     Ok(Ended::Done)
 }
 
-/// Trains from where the folder stands and writes `summary.json`, which is returned; none where it was interrupted.
+/// Trains from where the folder stands and writes `summary.json`, which is returned; none where it was interrupted. A run
+/// beside others has a `name`, which its progress is told under.
 pub fn train_to_the_end(
     settings: &Settings,
     trainer: &mut Trainer,
     folder: &RunFolder,
+    name: Option<String>,
 ) -> Result<Option<serde_json::Value>> {
-    let mut progress = Progress::new(folder.path());
+    let alone = name.is_none();
+    let mut progress = Progress::new(folder.path(), name);
     let outcome = session::train(trainer, folder, &STOP, &mut progress)?;
     if outcome == Outcome::Interrupted || STOP.load(Ordering::Relaxed) {
         return Ok(None);
@@ -97,11 +100,11 @@ pub fn train_to_the_end(
         .unwrap_or_default()
         .iter()
         .sum();
-    if !folder.file("summary.json").exists() {
+    if alone && !folder.file("summary.json").exists() {
         tell(&format!("evaluating {EPISODES} episodes of each policy"));
     }
     let cure = format!("go on with `stein train --resume --out {}`", folder.path().display());
-    let summary = saved(&cure, || {
+    let summary = saved(&cure, alone, || {
         summarise(settings, &trainer.ensemble, trainer.iteration(), seconds)
     })?;
     atomic::write(&folder.file("summary.json"), format!("{summary:#}\n").as_bytes())?;
@@ -159,8 +162,12 @@ fn resume(options: &TrainOptions, out: &std::path::Path, registry: &Registry) ->
     Ok((asked, Place::Old(folder)))
 }
 
-/// Evaluates trained policies, all of whose training is saved: an interrupt meanwhile ends the program with the `cure`.
-pub fn saved<T>(cure: &str, evaluate: impl FnOnce() -> T) -> T {
+/// Evaluates trained policies, all of whose training is saved: an interrupt meanwhile ends the program with the `cure`,
+/// unless other runs go on beside this one.
+pub fn saved<T>(cure: &str, alone: bool, evaluate: impl FnOnce() -> T) -> T {
+    if !alone {
+        return evaluate();
+    }
     let say = |farewell: Option<String>| *FAREWELL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = farewell;
     say(Some(format!(
         "stopped while the trained policies were evaluated; their training is saved: {cure}"
@@ -168,6 +175,16 @@ pub fn saved<T>(cure: &str, evaluate: impl FnOnce() -> T) -> T {
     let result = evaluate();
     say(None);
     result
+}
+
+/// Whether training is to stop.
+pub fn stopping() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
+/// Asks all training to stop after its present iteration, as an interrupt does.
+pub fn stop_all() {
+    STOP.store(true, Ordering::Relaxed);
 }
 
 /// The first Ctrl-C asks to stop after the present iteration, the second stops at once.
@@ -192,7 +209,7 @@ const EPISODES: usize = 5;
 fn summarise(settings: &Settings, ensemble: &Ensemble, iterations: usize, seconds: f64) -> Result<serde_json::Value> {
     let config = &settings.config;
     let episodes = evaluate(ensemble, settings.task.as_ref(), config.seed, EPISODES, false)?;
-    let mut summary = report(settings, &episodes);
+    let mut summary = report(settings, &episodes)?;
     summary.insert("iterations".into(), json!(iterations));
     summary.insert("env_steps".into(), json!(iterations * config.steps * config.ensemble));
     summary.insert("evaluation_episodes".into(), json!(EPISODES));

@@ -58,8 +58,8 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         arguments.run.join("figures").join(name)
     });
     let format = format(&out)?;
-    let (settings, trainer) = load(&arguments.run, registry)?;
-    let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
+    let (settings, ensemble, _) = load(&arguments.run, registry)?;
+    let (ensemble, task) = (&ensemble, settings.task.as_ref());
     let policies = match arguments.policy {
         None => 0..ensemble.n(),
         Some(policy) if policy < ensemble.n() => policy..policy + 1,

@@ -108,6 +108,8 @@ pub struct Episode {
     pub rewards: Vec<f64>,
     /// Signals of its T+1 states, row after row.
     pub signals: Vec<f64>,
+    /// Observations of its T+1 states, row after row, as policies see them before they are normalised.
+    pub observations: Vec<f32>,
     /// Whether it ended by itself.
     pub terminated: bool,
 }

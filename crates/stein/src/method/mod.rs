@@ -64,10 +64,9 @@ pub trait Method: Send {
         0
     }
 
-    /// What of each state rollouts are to record as behaviour, for the method's own use, and the deviation of the noise
-    /// through which it is seen.
-    fn behaviour(&self) -> (&[Column], f64) {
-        (&[], 0.0)
+    /// What of each state rollouts are to record as behaviour, for the method's own use.
+    fn behaviour(&self) -> &[Column] {
+        &[]
     }
 
     /// Learns from the rollouts of an iteration and says how the policies are to move.

@@ -22,6 +22,7 @@ use crate::env::{Spec, Task};
 use crate::error::{Error, Result};
 use crate::kernel::{divergence_kernel, divergence_slopes};
 use crate::policy::{Ensemble, Rollout};
+use crate::ratio::blur::{average, blur, copies};
 use crate::ratio::classifier::Classifier;
 use crate::ratio::{
     self, Estimator, EstimatorConfig, GaussianPolicies, Memory, Round, Transitions, bridge, normalise, pair_of,
@@ -156,6 +157,8 @@ pub struct Qd {
     /// Bound on |log ζ|.
     bound: f64,
     behaviour: Vec<Column>,
+    /// Deviation of the noise through which behaviour is seen; 0 for none.
+    resolution: f64,
     quota: Quota,
     estimator: Box<dyn Estimator>,
     classifier: Classifier,
@@ -202,6 +205,11 @@ impl Qd {
             estimator: ratio::build(&qd.estimator, n, width, gamma, &config.ratio, seed)?,
             classifier: Classifier::new(&settings),
             memory: Memory::new(n, state, action, behaviour.len(), gamma, &config.ratio),
+            resolution: if behaviour.is_empty() {
+                0.0
+            } else {
+                qd.resolution.unwrap_or(0.0)
+            },
             behaviour,
             quota: Quota::new(n),
             config: config.clone(),
@@ -282,6 +290,20 @@ impl Qd {
         (task, diversity)
     }
 
+    /// A rollout as its ratios are read: at the resolution of behaviour.
+    fn seen(&self, batch: &Transitions, iteration: usize) -> Transitions {
+        if self.resolution == 0.0 {
+            return batch.clone();
+        }
+        copies(
+            batch,
+            self.behaviour.len(),
+            self.resolution,
+            self.config.seed,
+            iteration,
+        )
+    }
+
     /// R_i of every policy on its own newest steps.
     fn rewards(&self, ratios: &[PairRatio], slopes: &[f64], newest: &[&Transitions]) -> Vec<Vec<f32>> {
         let n = self.n;
@@ -294,7 +316,7 @@ impl Qd {
                 let rewards = divergence::rewards(divergence, self.shift, self.bound, zeta_ji, &newest[i].weights);
                 sum.iter_mut().zip(rewards).for_each(|(sum, r)| *sum += weight * r);
             }
-            sum
+            if self.resolution > 0.0 { average(&sum) } else { sum }
         };
         (0..n).into_par_iter().map(of_policy).collect()
     }
@@ -348,8 +370,8 @@ impl Method for Qd {
         1
     }
 
-    fn behaviour(&self) -> (&[Column], f64) {
-        (&self.behaviour, self.config.qd.resolution.unwrap_or(0.0))
+    fn behaviour(&self) -> &[Column] {
+        &self.behaviour
     }
 
     fn guide(&mut self, ensemble: &Ensemble, rollouts: &[Rollout], iteration: usize) -> Result<Guidance> {
@@ -364,8 +386,19 @@ impl Method for Qd {
         if !steers && !last && !iteration.is_multiple_of(self.config.ratio.idle) {
             return Ok(self.rest(rollouts, omega));
         }
-        let data = self.memory.data();
-        let features = self.memory.features.clone();
+        let mut data = self.memory.data();
+        let newest: Vec<Transitions> = self
+            .memory
+            .newest()
+            .into_iter()
+            .map(|batch| self.seen(batch, iteration))
+            .collect();
+        if self.resolution > 0.0 {
+            for (i, data) in data.iter_mut().enumerate() {
+                blur(data, self.resolution, self.config.seed, i, iteration);
+            }
+        }
+        let features = self.memory.features.with_noise(self.resolution.powi(2));
         let policies = GaussianPolicies {
             ensemble,
             features: &features,
@@ -379,7 +412,6 @@ impl Method for Qd {
             rate: (1.0, 1.0),
         };
         let loss = self.estimator.update(&round);
-        let newest: Vec<Transitions> = self.memory.newest().into_iter().cloned().collect();
         let newest: Vec<&Transitions> = newest.iter().collect();
         let ratios = self.ratios(&policies, &newest, iteration);
         let divergences = self.divergences(&ratios, &newest);

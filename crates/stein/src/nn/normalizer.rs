@@ -65,6 +65,12 @@ impl Normalizer {
         self.refresh();
     }
 
+    /// The statistics of the same vectors with independent noise of this variance added to each entry.
+    pub fn with_noise(&self, variance: f64) -> Self {
+        let squares = self.squares.iter().map(|s| s + variance * self.count).collect();
+        Normalizer::restore(self.count, self.mean.clone(), squares, self.clip)
+    }
+
     fn refresh(&mut self) {
         if self.count == 0.0 {
             return;
@@ -147,5 +153,14 @@ mod tests {
             10.0,
         );
         assert_eq!(again, normalizer);
+    }
+
+    #[test]
+    fn noise_widens_the_statistics() {
+        let mut normalizer = Normalizer::new(1, 10.0);
+        normalizer.update(&[1.0, 3.0]);
+        let mut seen = [2.0f32, 4.0];
+        normalizer.with_noise(3.0).apply_in_place(&mut seen);
+        assert!(seen[0].abs() < 1e-6 && (seen[1] - 1.0).abs() < 1e-6, "{seen:?}");
     }
 }

@@ -72,9 +72,10 @@ impl<'a> Performer<'a> {
             })
         };
         let mut episode = Episode::default();
-        let mut record = |env: &mut dyn Env, episode: &mut Episode| {
+        let mut record = |env: &mut dyn Env, observation: &[f64], episode: &mut Episode| {
             env.signals(&mut signals);
             episode.signals.extend_from_slice(&signals);
+            episode.observations.extend(observation.iter().map(|&x| x as f32));
             watch(env);
         };
         let mut random = stream(seed, Purpose::Evaluation, policy + 1, number);
@@ -83,7 +84,7 @@ impl<'a> Performer<'a> {
             &mut observation,
         );
         check(&rollout::BEGUN, 0, &observation)?;
-        record(env.as_mut(), &mut episode);
+        record(env.as_mut(), &observation, &mut episode);
         loop {
             narrow
                 .iter_mut()
@@ -99,7 +100,7 @@ impl<'a> Performer<'a> {
             let step = env.step(&action, &mut observation);
             episode.rewards.push(step.reward);
             check(&step, episode.rewards.len(), &observation)?;
-            record(env.as_mut(), &mut episode);
+            record(env.as_mut(), &observation, &mut episode);
             episode.terminated = step.terminated;
             if step.terminated || step.truncated {
                 return Ok(episode);

@@ -5,6 +5,7 @@ pub mod critic;
 pub mod ensemble;
 pub mod evaluate;
 pub mod gaussian;
+pub mod information;
 pub mod reward;
 pub mod rollout;
 

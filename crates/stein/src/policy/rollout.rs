@@ -1,14 +1,13 @@
 //! Rollouts: a worker per policy steps its own environment with a hand-coded forward pass; no critic runs here.
 
 use rand::Rng;
-use rand_distr::{Distribution, StandardNormal};
 
 use super::gaussian::Actor;
 use crate::env::behaviour::Column;
 use crate::env::{Env, Spec, Step, Task};
 use crate::error::{Error, Result};
 use crate::nn::{Normalizer, Shape};
-use crate::rng::{Purpose, Stream, stream};
+use crate::rng::{Purpose, stream};
 use crate::run::checkpoint::Checkpoint;
 
 /// The transitions of one policy in one iteration, T of them.
@@ -91,9 +90,8 @@ pub struct Worker {
     total: f64,
     observation: Vec<f64>,
     action: Vec<f64>,
-    /// What is recorded as behaviour, and the deviation of the noise through which it is seen.
+    /// What is recorded as behaviour.
     behaviour: Vec<Column>,
-    resolution: f64,
     signals: Vec<f64>,
 }
 
@@ -108,7 +106,6 @@ impl Worker {
             observation: vec![0.0; spec.observation],
             action: vec![0.0; spec.action()],
             behaviour: Vec::new(),
-            resolution: 0.0,
             signals: vec![0.0; spec.signals.len()],
             env,
             spec,
@@ -120,9 +117,9 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Lets it record these columns of every state, seen through normal noise of the deviation `resolution`.
-    pub fn recording(mut self, behaviour: &[Column], resolution: f64) -> Self {
-        (self.behaviour, self.resolution) = (behaviour.to_vec(), resolution);
+    /// Lets it record these columns of every state.
+    pub fn recording(mut self, behaviour: &[Column]) -> Self {
+        self.behaviour = behaviour.to_vec();
         self
     }
 
@@ -158,7 +155,6 @@ impl Worker {
         rollout.clear();
         let mut actor = Actor::new(shape, parameters);
         let mut random = stream(self.seed, Purpose::Rollout, self.policy, iteration);
-        let mut noise = stream(self.seed, Purpose::Behaviour, self.policy, iteration);
         let (width, coordinates) = (self.spec.observation, self.spec.action());
         let mut normalized = vec![0.0; width];
         let (mut u, mut action) = (vec![0.0; coordinates], vec![0.0; coordinates]);
@@ -172,7 +168,7 @@ impl Worker {
             rollout.observations.extend(self.observation.iter().map(|&x| x as f32));
             normalizer.apply(&rollout.observations[row..], &mut normalized);
             rollout.normalized.extend_from_slice(&normalized);
-            self.behave(&mut noise, &mut rollout.behaviour);
+            self.behave(&mut rollout.behaviour);
             let log_prob = actor.sample(&normalized, &mut random, &mut u, &mut action);
             let step = self.step(&action)?;
             rollout.unsquashed.extend_from_slice(&u);
@@ -204,18 +200,14 @@ impl Worker {
     }
 
     /// Adds the behaviour of the present state.
-    fn behave(&mut self, noise: &mut Stream, rows: &mut Vec<f32>) {
+    fn behave(&mut self, rows: &mut Vec<f32>) {
         if self.behaviour.iter().any(|column| matches!(column, Column::Signal(_))) {
             self.env.signals(&mut self.signals);
         }
-        for column in &self.behaviour {
-            let exact = match *column {
-                Column::Signal(index) => self.signals[index],
-                Column::Observation(index) => self.observation[index],
-            };
-            let epsilon: f64 = StandardNormal.sample(noise);
-            rows.push((exact + self.resolution * epsilon) as f32);
-        }
+        rows.extend(self.behaviour.iter().map(|column| match *column {
+            Column::Signal(index) => self.signals[index] as f32,
+            Column::Observation(index) => self.observation[index] as f32,
+        }));
     }
 
     fn step(&mut self, action: &[f32]) -> Result<Step> {

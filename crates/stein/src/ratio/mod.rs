@@ -16,6 +16,7 @@
 //! pure function of network outputs. To add an estimator, write its file and add its line to [`build`].
 
 pub mod acted;
+pub mod blur;
 pub mod classifier;
 pub mod config;
 pub mod data;

@@ -11,7 +11,7 @@ use crate::ratio::RatioConfig;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Version of the program that wrote the file; for information.
+    /// Version of the program that wrote the file. A run is gone on with by versions that differ in the last number alone.
     pub stein_version: String,
     /// How the ensemble is trained: `qd`, `ppo` or `svpg`.
     pub method: String,

@@ -9,6 +9,7 @@ use super::settings::{Settings, read_table};
 use super::{atomic, settings};
 use crate::env::Registry;
 use crate::error::{Error, Result};
+use crate::policy::Ensemble;
 use crate::train::Trainer;
 
 /// The folder of one run.
@@ -35,8 +36,12 @@ impl RunFolder {
         })
     }
 
-    /// Opens the folder of a run to go on with it.
+    /// Opens the folder of a run to go on with it. Refuses a run of a version whose method may be another one: keys that it
+    /// did not know would be filled by new defaults.
     pub fn resume(path: &Path) -> Result<RunFolder> {
+        if let Some(version) = version_of(&read_table(&path.join("config.toml"))?) {
+            check_version(path, version)?;
+        }
         let lock = lock(path)?;
         atomic::clean(path)?;
         let folder = RunFolder {
@@ -77,10 +82,15 @@ impl RunFolder {
         self.path.join("checkpoints")
     }
 
-    /// Its settings.
+    /// Its settings. Of a run of another version, which can be looked at but not gone on with, only those that its policies
+    /// and their world are made of; the others are this version's defaults.
     pub fn settings(&self, registry: &Registry) -> Result<Settings> {
         let path = self.file("config.toml");
-        Settings::resolve(read_table(&path)?, &path.display().to_string(), registry)
+        let mut table = read_table(&path)?;
+        if version_of(&table).is_some_and(|version| !same_method(version)) {
+            table.retain(|key, _| OF_POLICIES.contains(&key));
+        }
+        Settings::resolve(table, &path.display().to_string(), registry)
     }
 
     /// Writes the settings down where they are not those of `config.toml`: a run that goes on may be given more
@@ -100,10 +110,36 @@ impl RunFolder {
 
     /// Restores the newest checkpoint into `trainer`; returns its path, or nothing where there is none yet.
     pub fn restore(&self, trainer: &mut Trainer) -> Result<Option<PathBuf>> {
-        let Some(path) = self.store(&trainer.config).latest()? else {
+        let Some((path, checkpoint)) = self.newest(&trainer.config)? else {
+            return Ok(None);
+        };
+        check_version(&self.path, &checkpoint.header.stein_version)?;
+        trainer.restore(checkpoint)?;
+        Ok(Some(path))
+    }
+
+    /// The policies of the newest checkpoint and the iterations that they were trained for, or nothing where there is none yet.
+    /// Of a run of another version too: policies are what all versions have alike.
+    pub fn policies(&self, settings: &Settings) -> Result<Option<(Ensemble, usize)>> {
+        let config = &settings.config;
+        let Some((_, mut checkpoint)) = self.newest(config)? else {
+            return Ok(None);
+        };
+        let spec = settings.task.make()?.spec().clone();
+        let mut ensemble = Ensemble::new(config.ensemble, &spec, &config.policy, &config.ppo, config.seed);
+        ensemble.restore(&mut checkpoint)?;
+        Ok(Some((ensemble, checkpoint.header.iteration)))
+    }
+
+    /// The newest checkpoint and its path. One of this version has to have the settings of the run.
+    fn newest(&self, config: &Config) -> Result<Option<(PathBuf, Checkpoint)>> {
+        let Some(path) = self.store(config).latest()? else {
             return Ok(None);
         };
         let checkpoint = Checkpoint::load(&path)?;
+        if !same_method(&checkpoint.header.stein_version) {
+            return Ok(Some((path, checkpoint)));
+        }
         let source = path.display().to_string();
         let foreign = |what: String| {
             Error::input(format!(
@@ -116,14 +152,49 @@ impl RunFolder {
             .parse()
             .map_err(|_| foreign("its settings cannot be read".into()))?;
         let mut theirs = Config::from_table(table, "its settings").map_err(|error| foreign(error.to_string()))?;
-        theirs.iterations = trainer.config.iterations;
-        theirs.stein_version.clone_from(&trainer.config.stein_version);
-        if let Some((key, theirs, ours)) = settings::differences(&theirs, &trainer.config).into_iter().next() {
+        theirs.iterations = config.iterations;
+        theirs.stein_version.clone_from(&config.stein_version);
+        if let Some((key, theirs, ours)) = settings::differences(&theirs, config).into_iter().next() {
             return Err(foreign(format!("{key} is {theirs} there and {ours} in config.toml")));
         }
-        trainer.restore(checkpoint)?;
-        Ok(Some(path))
+        Ok(Some((path, checkpoint)))
     }
+}
+
+/// Settings that trained policies and their world depend on.
+const OF_POLICIES: [&str; 9] = [
+    "method",
+    "seed",
+    "ensemble",
+    "iterations",
+    "steps",
+    "policy",
+    "ppo",
+    "checkpoint",
+    "env",
+];
+
+/// The version that a run was begun by. Every run has one, unless somebody took it away: its checkpoints tell it too.
+fn version_of(config: &toml::Table) -> Option<&str> {
+    config.get("stein_version").and_then(|version| version.as_str())
+}
+
+/// Whether training by that version is training by this one: all but the last number of the version are the same.
+fn same_method(version: &str) -> bool {
+    let series = |version: &'_ str| version.rsplit_once('.').map(|(series, _)| series.to_string());
+    series(version).is_some_and(|theirs| Some(theirs) == series(env!("CARGO_PKG_VERSION")))
+}
+
+fn check_version(path: &Path, version: &str) -> Result<()> {
+    if same_method(version) {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "the run in {} was begun by stein {version}, whose method is not that of {}: finish it with that version, or start \
+         a new run",
+        path.display(),
+        env!("CARGO_PKG_VERSION")
+    )))
 }
 
 /// Refuses a folder that holds a run, or anything else.

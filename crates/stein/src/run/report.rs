@@ -1,31 +1,45 @@
-//! What `stein eval` prints and `summary.json` holds: returns and the task's own measures, per policy and of the ensemble.
+//! What `stein eval` prints and `summary.json` holds: returns and the task's own measures, per policy and of the ensemble,
+//! and how much behaviour and states tell of the policy.
 
 use serde_json::{Map, Value, json};
 
 use super::settings::Settings;
 use crate::env::{Episode, Measure};
+use crate::error::Result;
 use crate::policy::evaluate::mean_and_deviation;
+use crate::policy::information;
 
 /// The evaluation of an ensemble as JSON; `policies[i]` are the episodes of policy i.
-pub fn report(settings: &Settings, policies: &[Vec<Episode>]) -> Map<String, Value> {
+pub fn report(settings: &Settings, policies: &[Vec<Episode>]) -> Result<Map<String, Value>> {
+    let mut means = Vec::new();
     let each = policies.iter().map(|episodes| {
         let returns: Vec<f64> = episodes.iter().map(Episode::total).collect();
         let (mean, deviation) = mean_and_deviation(&returns);
+        means.push(mean);
         let mut policy = Map::new();
         policy.insert("return_mean".into(), number(mean));
         policy.insert("return_std".into(), number(deviation));
         add(&mut policy, settings.task.measure(episodes));
         Value::Object(policy)
     });
+    let each: Value = each.collect();
     let mut ensemble = Map::new();
     add(&mut ensemble, settings.task.measure_ensemble(policies));
+    let [behaviour, states] = information::of_episodes(settings.task.as_ref(), policies, settings.config.seed)?;
+    let general = vec![
+        ("return_mean", mean_and_deviation(&means).0),
+        ("return_best", means.iter().copied().fold(f64::NAN, f64::max)),
+        ("policy_information", behaviour),
+        ("state_information", states),
+    ];
+    add(&mut ensemble, general);
     let mut report = Map::new();
     report.insert("env".into(), json!(settings.env()));
     report.insert("method".into(), json!(settings.config.method));
     report.insert("seed".into(), json!(settings.config.seed));
-    report.insert("policies".into(), each.collect());
+    report.insert("policies".into(), each);
     report.insert("ensemble".into(), Value::Object(ensemble));
-    report
+    Ok(report)
 }
 
 fn add(object: &mut Map<String, Value>, measures: Vec<Measure>) {

@@ -220,7 +220,7 @@ mod tests {
         Episode {
             rewards: vec![0.0; path.len() - 1],
             signals: path.iter().flat_map(|&[x, y]| [x, y, 0.0, 0.0, 0.0]).collect(),
-            terminated: false,
+            ..Episode::default()
         }
     }
 
