@@ -192,6 +192,26 @@ mod tests {
     }
 
     #[test]
+    fn slopes_match_central_differences() {
+        let (js, temperature, h) = (by_name("js").unwrap(), 0.5, 1e-6);
+        for power in [1.0, 0.5, 0.3] {
+            for d in [0.02, 0.1, 0.6] {
+                let kernel = |d: f64| divergence_kernel(&[0.0, d, d, 0.0], 2, js.as_ref(), temperature, power)[1];
+                let numeric = -temperature * (kernel(d + h) - kernel(d - h)) / (2.0 * h);
+                let written = divergence_slopes(&[0.0, d, d, 0.0], 2, js.as_ref(), temperature, power);
+                assert!(
+                    (numeric - written[1]).abs() < 1e-6,
+                    "{power} {d}: {numeric} {written:?}"
+                );
+                assert_eq!(written[0], 0.0);
+            }
+            // Between policies that are alike it is bounded, and with p = 1 it is the kernel itself.
+            let least = divergence_slopes(&[0.0, -0.1, 0.1, 0.0], 2, js.as_ref(), temperature, power)[1];
+            assert!(least.is_finite() && (power < 1.0 || least == 1.0), "{power}: {least}");
+        }
+    }
+
+    #[test]
     fn the_eigenvalue_routine_knows_a_matrix_with_known_eigenvalues() {
         // 2 on the diagonal, -1 beside it: eigenvalues 2 - 2·cos(kπ/5).
         let n = 4usize;

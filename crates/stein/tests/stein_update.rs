@@ -1,6 +1,7 @@
 //! The Stein update: what it is without neighbours, where it pushes, and that it does not care how policies are numbered.
 
 use stein::divergence::{self, Divergence, LOG_CLAMP, Shift};
+use stein::env::behaviour::Column;
 use stein::env::{Registry, Spec, Task};
 use stein::kernel::divergence_kernel;
 use stein::method::{Guidance, Method, Qd};
@@ -399,6 +400,65 @@ fn the_method_guides_every_policy_away_from_every_other() {
     let kernel = qd.kernel().unwrap();
     assert!((0..N).all(|i| kernel[i * N + i] == 1.0));
     assert_eq!(qd.metrics().len(), qd.metric_names().len());
+}
+
+#[test]
+fn where_the_task_says_nothing_diversity_has_all_the_weight() {
+    let mut scene = scene();
+    for rollout in &mut scene.rollouts[1..] {
+        rollout.rewards.fill(0.0);
+    }
+    let ensemble = ensemble(&scene.config, &scene.spec);
+    for omega in [0.0, 0.2] {
+        let mut config = scene.config.clone();
+        (config.qd.omega_start, config.qd.omega_end) = (omega, omega);
+        let guidance = Qd::new(&config, &scene.spec)
+            .unwrap()
+            .guide(&ensemble, &scene.rollouts, 0)
+            .unwrap();
+        assert!(guidance.task[0] > 0.0, "policy 0 has a task");
+        for i in 1..N {
+            assert!((0..N).all(|j| guidance.task[i * N + j] == 0.0), "{:?}", guidance.task);
+            assert_eq!(guidance.streams[i], 2.0, "1/T of JS");
+            assert!(guidance.rewards[i].iter().any(|&r| r != 0.0));
+        }
+    }
+}
+
+#[test]
+fn rollouts_record_what_behaviour_is_made_of() {
+    let task = task();
+    let (columns, config) = ([Column::Signal(4), Column::Observation(0)], config());
+    let spec = task.make().unwrap().spec().clone();
+    let (ensemble, mut rollout) = (ensemble(&config, &spec), Rollout::default());
+    let mut worker = Worker::new(task.as_ref(), 1, 0).unwrap().recording(&columns);
+    worker
+        .collect(
+            &ensemble.policies.shape,
+            ensemble.policies.member(0),
+            &ensemble.normalizers[0],
+            0,
+            STEPS,
+            &mut rollout,
+        )
+        .unwrap();
+    assert_eq!(rollout.behaviour.len(), 2 * STEPS);
+    for (row, observation) in rollout.behaviour.chunks(2).zip(rollout.observations.chunks(4)) {
+        assert_eq!(row[1], observation[0]);
+        // The signal is the distance from the goal, whose place the rewards of the same steps give away.
+        assert!(row[0] > 0.0 && row[0].is_finite());
+    }
+    let rewards = rollout
+        .rewards
+        .iter()
+        .zip(rollout.behaviour.chunks(2).skip(1))
+        .zip(&rollout.ended);
+    for ((reward, after), _) in rewards.filter(|(_, ended)| !**ended) {
+        assert!(
+            (reward.ln() + after[0]).abs() < 1e-4,
+            "reward e^-distance of the state after the step"
+        );
+    }
 }
 
 #[test]

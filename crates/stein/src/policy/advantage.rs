@@ -98,6 +98,27 @@ mod tests {
     }
 
     #[test]
+    fn advantages_are_linear_so_that_one_reward_does_for_a_weighted_sum() {
+        let rollout = rollout();
+        let of = |rewards: &[f32], values: &[f32]| {
+            let mut out = [0.0; 4];
+            advantages(&rollout, rewards, values, 0.9, 0.5, &mut out);
+            out
+        };
+        let (first, second) = ([1.0f32, -2.0, 0.5, 3.0], [0.3f32, 0.7, -1.0, 2.0]);
+        let (v, w) = (
+            [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
+            [0.5f32, -1.0, 2.0, 0.0, 1.0, 3.0, -2.0],
+        );
+        let mix = |x: &[f32], y: &[f32]| -> Vec<f32> { x.iter().zip(y).map(|(x, y)| 0.2 * x + 0.7 * y).collect() };
+        let together = of(&mix(&first, &second), &mix(&v, &w));
+        let apart = mix(&of(&first, &v), &of(&second, &w));
+        for (together, apart) in together.iter().zip(apart) {
+            assert!((together - apart).abs() < 1e-5);
+        }
+    }
+
+    #[test]
     fn lambda_one_gives_the_discounted_return() {
         let rollout = Rollout {
             next: vec![1, 2, 3],

@@ -351,6 +351,31 @@ mod tests {
     }
 
     #[test]
+    fn errors_of_a_critic_are_no_advantages() {
+        let (config, ppo, steps) = (CriticConfig::default(), PpoConfig::default(), 64);
+        let critics = Critics::new(1, 2, 2, &config, &ppo, steps, 1);
+        let rollout = Rollout {
+            normalized: crate::nn::test::random_vector(1, (steps + 1) * 2, 1.5)
+                .iter()
+                .map(|&x| x as f32)
+                .collect(),
+            next: (1..=steps as u32).collect(),
+            terminated: vec![false; steps],
+            ended: (1..=steps).map(|t| t == steps).collect(),
+            ..Rollout::default()
+        };
+        let rewards = [vec![0.0; steps], (0..steps).map(|t| t as f32).collect::<Vec<f32>>()];
+        for units in [Units::Standard, Units::Centred, Units::Raw] {
+            let judged = critics.judge(std::slice::from_ref(&rollout), |_, s| &rewards[s], &ppo, |_| units);
+            assert!(
+                judged.advantages[0].iter().all(|&a| a == 0.0),
+                "{units:?}: constant rewards are silent"
+            );
+            assert!(judged.advantages[1].iter().any(|&a| a != 0.0));
+        }
+    }
+
+    #[test]
     fn critics_learn_their_targets() {
         let (n, streams, steps) = (2, 3, 256);
         let (config, ppo) = (
