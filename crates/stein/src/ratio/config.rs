@@ -15,6 +15,16 @@ pub enum Occupancy {
     Visited,
 }
 
+/// Which form of NCE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NceForm {
+    /// One n-way classifier: cost grows with n.
+    Softmax,
+    /// n log-densities, each told apart from the mixture of the others, as in the paper: cost grows with n².
+    Densities,
+}
+
 /// Settings of ratio estimation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -48,6 +58,10 @@ pub struct RatioConfig {
     pub gradient_clip: f64,
     /// Decoupled weight decay.
     pub weight_decay: f64,
+    /// Weight of ‖θ‖² in the loss of n-way classifiers.
+    pub l2: f64,
+    /// Form of NCE: "softmax" or "densities".
+    pub nce: NceForm,
     /// Weight λ of GenDICE's constraint on the mean of ζ.
     pub gendice_lambda: f64,
     /// GenDICE's ζ is read from an exponential average of its network with this decay; 0 for none.
@@ -71,6 +85,8 @@ impl Default for RatioConfig {
             gradient_penalty: 0.0,
             gradient_clip: 1.0,
             weight_decay: 0.0,
+            l2: 0.0,
+            nce: NceForm::Softmax,
             gendice_lambda: 1.0,
             gendice_average: 0.99,
             occupancy: Occupancy::Discounted,
@@ -82,6 +98,7 @@ impl RatioConfig {
     /// Fills in what depends on the estimator.
     pub fn resolve(&mut self, estimator: &str) -> Result<()> {
         let (rate, zeta_rate, actions) = match estimator {
+            "nce" if self.nce == NceForm::Softmax => (1e-3, 1e-3, 1),
             "nce" => (5e-4, 5e-4, 1),
             "dualdice" => (5e-4, 4e-3, 1),
             "valuedice" => (5e-4, 5e-4, 4),

@@ -6,7 +6,8 @@
 //!
 //! | estimator | file | networks |
 //! |---|---|---|
-//! | NCE | `nce.rs` | n log-densities |
+//! | NCE, `ratio.nce = "softmax"` (default) | `nce_softmax.rs` | one n-way classifier |
+//! | NCE, `ratio.nce = "densities"` | `nce.rs` | n log-densities, the paper's form |
 //! | DualDICE | `dualdice.rs` | ν and g for each pair |
 //! | ValueDICE | `valuedice.rs` | ν for each pair |
 //! | GenDICE | `gendice.rs` | ζ, g and u for each pair |
@@ -23,10 +24,12 @@ pub mod dualdice;
 pub mod gendice;
 pub mod memory;
 pub mod nce;
+pub mod nce_softmax;
 pub mod policies;
+pub mod softmax;
 pub mod valuedice;
 
-pub use config::{EstimatorConfig, Occupancy, RatioConfig};
+pub use config::{EstimatorConfig, NceForm, Occupancy, RatioConfig};
 pub use data::Transitions;
 pub use memory::Memory;
 pub use policies::{GaussianPolicies, Policies, Workspace};
@@ -111,7 +114,10 @@ pub fn build(
 ) -> Result<Box<dyn Estimator>> {
     let settings = EstimatorConfig::new(name, n, width, gamma, config, seed)?;
     Ok(match name {
-        "nce" => Box::new(nce::Nce::new(settings)),
+        "nce" => match config.nce {
+            NceForm::Softmax => Box::new(nce_softmax::NceSoftmax::new(settings)),
+            NceForm::Densities => Box::new(nce::Nce::new(settings)),
+        },
         "dualdice" => Box::new(dice::Dice::new(settings, dualdice::DualDice)),
         "valuedice" => Box::new(dice::Dice::new(settings, valuedice::ValueDice)),
         "gendice" => Box::new(dice::Dice::new(settings, gendice::GenDice)),

@@ -1,0 +1,247 @@
+//! An n-way softmax classifier of whose sample an (s,a) is: one trunk, an output for each policy.
+//!
+//! ```text
+//! min  -1/n·Σ_i E_{ρ_i}[ log softmax(l(s,a))_i ] + l2·‖θ‖²            log ρ_a/ρ_b = l_a - l_b
+//! ```
+//!
+//! Every policy has the same share of a minibatch, and its samples are drawn with probabilities proportional to their
+//! weights: priors are equal however long episodes are, and a sample that hardly counts costs nothing. Draws are
+//! stratified along the cumulative weights, so that a minibatch has something of every stretch of the data.
+//!
+//! The samples of one policy are one chunk of a minibatch. Chunks are passed in parallel and their gradients are summed in the
+//! order of the policies, so the result does not depend on the number of threads. It is NCE's second form
+//! (`nce_softmax.rs`), the features of pooled DICE, and the judge of them all (`classifier.rs`).
+
+use rand::RngExt;
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::nn::init::Init;
+use crate::nn::{AdamConfig, Pool, Scratch, Shape, Stack, backward, clip_norm, forward};
+use crate::policy::ensemble::{restore_stack, save_stack};
+use crate::rng::Stream;
+use crate::run::checkpoint::Checkpoint;
+
+/// What a classifier is trained on, and how.
+pub struct Lessons<'a> {
+    /// Features of the samples of each policy, row after row.
+    pub features: &'a [Vec<f32>],
+    /// Weights of the samples of each policy.
+    pub weights: &'a [&'a [f32]],
+    /// Minibatches.
+    pub updates: usize,
+    /// Samples of each policy in a minibatch.
+    pub each: usize,
+    /// Adam's learning rate, going linearly from the first to the second.
+    pub rate: (f64, f64),
+    /// Weight of ‖θ‖² in the loss.
+    pub l2: f64,
+    /// Largest norm of a gradient.
+    pub clip: f64,
+}
+
+/// The network.
+pub struct Softmax {
+    net: Stack<f32>,
+    pool: Pool<Scratch<f32>>,
+    capacity: usize,
+    /// Gradients of the chunks of a minibatch, policy after policy.
+    gradients: Vec<f32>,
+}
+
+impl Softmax {
+    /// Draws a network with `n` outputs that is passed over up to `capacity` samples at once.
+    pub fn new(
+        n: usize,
+        width: usize,
+        hidden: &[usize],
+        weight_decay: f64,
+        capacity: usize,
+        random: impl Fn(usize) -> Stream,
+    ) -> Self {
+        let shape = Shape::new(width, hidden, n);
+        let adam = AdamConfig {
+            epsilon: 1e-8,
+            weight_decay,
+            ..AdamConfig::default()
+        };
+        Softmax {
+            gradients: vec![0.0; n * shape.parameters()],
+            net: Stack::new(shape, 1, adam, Init::Orthogonal, (1.0, 0.1), random),
+            pool: Pool::default(),
+            capacity,
+        }
+    }
+
+    /// Number of policies.
+    pub fn policies(&self) -> usize {
+        self.net.shape.output()
+    }
+
+    /// Multiplications and additions of one minibatch of `each` samples a policy.
+    pub fn update_flops(&self, each: usize) -> f64 {
+        let shape = &self.net.shape;
+        (shape.forward_flops() + shape.backward_flops()) * (each * self.policies()) as f64
+    }
+
+    /// Trains on minibatches drawn with the streams of the policies; returns the mean cross-entropy.
+    pub fn train(&mut self, lessons: &Lessons<'_>, randoms: &mut [Stream]) -> f64 {
+        let (shape, n) = (self.net.shape.clone(), self.policies());
+        let size = shape.parameters();
+        let draws: Vec<Draws> = lessons.weights.iter().map(|weights| Draws::new(weights)).collect();
+        let mut chosen = vec![vec![0u32; lessons.each]; n];
+        let mut total = 0.0;
+        for update in 0..lessons.updates {
+            let (parameters, pool, capacity) = (&self.net.parameters, &self.pool, self.capacity);
+            let losses: Vec<f64> = self
+                .gradients
+                .par_chunks_exact_mut(size)
+                .zip(chosen.par_iter_mut().zip(randoms.par_iter_mut()))
+                .enumerate()
+                .map(|(i, (gradient, (chosen, random)))| {
+                    draws[i].draw(random, chosen);
+                    gradient.fill(0.0);
+                    let share = 1.0 / (n * lessons.each) as f32;
+                    pool.with(
+                        || Scratch::new(&shape, capacity),
+                        |scratch| {
+                            let mut loss = 0.0;
+                            for rows in chosen.chunks(capacity) {
+                                scratch.gather_input(&lessons.features[i], rows);
+                                forward(&shape, parameters, scratch);
+                                loss += cross_entropy(scratch, n, i, share);
+                                backward(&shape, parameters, scratch, gradient);
+                            }
+                            loss
+                        },
+                    )
+                })
+                .collect();
+            total += losses.iter().sum::<f64>();
+            let (sum, rest) = self.gradients.split_at_mut(size);
+            for gradient in rest.chunks_exact(size) {
+                sum.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g);
+            }
+            if lessons.l2 > 0.0 {
+                let twice = 2.0 * lessons.l2 as f32;
+                let each = sum.iter_mut().zip(&self.net.parameters);
+                each.for_each(|(sum, theta)| *sum += twice * theta);
+            }
+            clip_norm(sum, lessons.clip);
+            let done = update as f64 / lessons.updates as f64;
+            let rate = lessons.rate.0 + (lessons.rate.1 - lessons.rate.0) * done;
+            let config = self.net.config;
+            self.net.adam[0].step(&config, rate, &mut self.net.parameters, sum);
+        }
+        total / lessons.updates.max(1) as f64
+    }
+
+    /// The outputs of every policy on rows of features: `[policy][sample]`.
+    pub fn logits(&self, features: &[f32]) -> Vec<Vec<f32>> {
+        let mut logits = vec![Vec::with_capacity(features.len() / self.net.shape.input()); self.policies()];
+        self.pass(features, |scratch| {
+            for (j, logits) in logits.iter_mut().enumerate() {
+                logits.extend_from_slice(scratch.output(j));
+            }
+        });
+        logits
+    }
+
+    /// Passes rows of features batch by batch and shows each pass.
+    pub(crate) fn pass(&self, features: &[f32], mut show: impl FnMut(&Scratch<f32>)) {
+        let shape = &self.net.shape;
+        self.pool.with(
+            || Scratch::new(shape, self.capacity),
+            |scratch| {
+                for rows in features.chunks(self.capacity * shape.input()) {
+                    scratch.load_input(rows);
+                    forward(shape, &self.net.parameters, scratch);
+                    show(scratch);
+                }
+            },
+        );
+    }
+
+    /// Adds all state to a checkpoint under `name`.
+    pub fn save(&self, name: &str, checkpoint: &mut Checkpoint) {
+        save_stack(name, &self.net, checkpoint);
+    }
+
+    /// Takes all state from a checkpoint.
+    pub fn restore(&mut self, name: &str, checkpoint: &mut Checkpoint) -> Result<()> {
+        restore_stack(name, &mut self.net, checkpoint)
+    }
+}
+
+/// log ζ_ab of every ordered pair on b's and on a's samples, from the logarithms of all policies' densities (up to a common
+/// term) on the samples of each: `logs[on][policy][sample]`.
+pub fn differences(logs: &[Vec<Vec<f32>>]) -> Vec<(Vec<f32>, Vec<f32>)> {
+    let n = logs.len();
+    let ratio = |a: usize, b: usize, on: usize| -> Vec<f32> {
+        let both = logs[on][a].iter().zip(&logs[on][b]);
+        both.map(|(a, b)| a - b).collect()
+    };
+    (0..n * (n - 1))
+        .into_par_iter()
+        .map(|p| {
+            let (a, b) = super::pair_of(p, n);
+            (ratio(a, b, b), ratio(a, b, a))
+        })
+        .collect()
+}
+
+/// Sum of the cross-entropies of a pass over samples of policy `own`, each of weight `share`; fills in the slopes.
+fn cross_entropy(scratch: &mut Scratch<f32>, n: usize, own: usize, share: f32) -> f64 {
+    let mut loss = 0.0f64;
+    for b in 0..scratch.batch() {
+        let mut largest = f32::NEG_INFINITY;
+        for j in 0..n {
+            largest = largest.max(scratch.output(j)[b]);
+        }
+        let mut sum = 0.0;
+        for j in 0..n {
+            let term = (scratch.output(j)[b] - largest).exp();
+            scratch.output_delta(j)[b] = term;
+            sum += term;
+        }
+        loss += f64::from(largest + sum.ln() - scratch.output(own)[b]);
+        for j in 0..n {
+            let chance = scratch.output_delta(j)[b] / sum;
+            scratch.output_delta(j)[b] = share * (chance - f32::from(u8::from(j == own)));
+        }
+    }
+    loss * f64::from(share)
+}
+
+/// Draws samples with probabilities proportional to their weights.
+struct Draws {
+    /// Sums of the weights up to and with each sample.
+    cumulative: Vec<f64>,
+}
+
+impl Draws {
+    fn new(weights: &[f32]) -> Self {
+        let mut sum = 0.0;
+        let cumulative = weights.iter().map(|&weight| {
+            sum += f64::from(weight);
+            sum
+        });
+        Draws {
+            cumulative: cumulative.collect(),
+        }
+    }
+
+    /// One sample out of each of as many equal parts of the weight as there are places.
+    fn draw(&self, random: &mut Stream, places: &mut [u32]) {
+        let last = self.cumulative.len() - 1;
+        let part = self.cumulative[last] / places.len() as f64;
+        for (k, place) in places.iter_mut().enumerate() {
+            let target = (k as f64 + random.random::<f64>()) * part;
+            *place = self.cumulative.partition_point(|&sum| sum <= target).min(last) as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "softmax_tests.rs"]
+mod tests;
