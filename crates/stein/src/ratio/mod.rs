@@ -26,6 +26,7 @@ pub mod memory;
 pub mod nce;
 pub mod nce_softmax;
 pub mod policies;
+pub mod rank;
 pub mod softmax;
 pub mod valuedice;
 
