@@ -25,6 +25,16 @@ pub enum NceForm {
     Densities,
 }
 
+/// Whose samples the DICE estimators learn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Data {
+    /// Those of all policies: ρ_i over their mean, n problems.
+    Pooled,
+    /// Those of b alone for ρ_a/ρ_b, as in the paper: n(n-1) problems.
+    Pair,
+}
+
 /// Settings of ratio estimation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -62,6 +72,12 @@ pub struct RatioConfig {
     pub l2: f64,
     /// Form of NCE: "softmax" or "densities".
     pub nce: NceForm,
+    /// Whose samples the DICE estimators learn from: "pooled" or "pair".
+    pub data: Data,
+    /// Samples of each policy in the pool; where there are more, so many are drawn by their weights.
+    pub pool: usize,
+    /// Weight of the ridges on pooled data.
+    pub ridge: f64,
     /// Weight λ of GenDICE's constraint on the mean of ζ.
     pub gendice_lambda: f64,
     /// GenDICE's ζ is read from an exponential average of its network with this decay; 0 for none.
@@ -87,6 +103,9 @@ impl Default for RatioConfig {
             weight_decay: 0.0,
             l2: 0.0,
             nce: NceForm::Softmax,
+            data: Data::Pooled,
+            pool: 1024,
+            ridge: 1e-3,
             gendice_lambda: 1.0,
             gendice_average: 0.99,
             occupancy: Occupancy::Discounted,
@@ -100,6 +119,7 @@ impl RatioConfig {
         let (rate, zeta_rate, actions) = match estimator {
             "nce" if self.nce == NceForm::Softmax => (1e-3, 1e-3, 1),
             "nce" => (5e-4, 5e-4, 1),
+            "dualdice" | "valuedice" | "gendice" if self.data == Data::Pooled => (1e-3, 1e-3, 4),
             "dualdice" => (5e-4, 4e-3, 1),
             "valuedice" => (5e-4, 5e-4, 4),
             "gendice" => (4e-3, 4e-4, 1),

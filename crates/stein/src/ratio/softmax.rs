@@ -214,13 +214,13 @@ fn cross_entropy(scratch: &mut Scratch<f32>, n: usize, own: usize, share: f32) -
 }
 
 /// Draws samples with probabilities proportional to their weights.
-struct Draws {
+pub(super) struct Draws {
     /// Sums of the weights up to and with each sample.
     cumulative: Vec<f64>,
 }
 
 impl Draws {
-    fn new(weights: &[f32]) -> Self {
+    pub(super) fn new(weights: &[f32]) -> Self {
         let mut sum = 0.0;
         let cumulative = weights.iter().map(|&weight| {
             sum += f64::from(weight);
@@ -232,7 +232,7 @@ impl Draws {
     }
 
     /// One sample out of each of as many equal parts of the weight as there are places.
-    fn draw(&self, random: &mut Stream, places: &mut [u32]) {
+    pub(super) fn draw(&self, random: &mut Stream, places: &mut [u32]) {
         let last = self.cumulative.len() - 1;
         let part = self.cumulative[last] / places.len() as f64;
         for (k, place) in places.iter_mut().enumerate() {
