@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 use serde_json::{Map, json};
+use stein::env::Registry;
 use stein::ratio::{self, ESTIMATORS};
 use stein::run::config::Config;
 use stein::run::settings;
 use stein::truth::TabularProblem;
+use stein::verify::robots::{Verdict, Watch, watch};
 use stein::verify::training::{Course, Followed, follow};
 use stein::verify::{self, Preset, SAMPLES, Score, System, tabular};
 use stein::{Error, Result};
@@ -35,7 +37,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "mdp")]
     estimator: Option<String>,
     /// Instead, how well ratios follow moving policies with few samples and updates, as in training; nothing is judged
-    #[arg(long, conflicts_with_all = ["mdp", "full", "system"])]
+    #[arg(long, conflicts_with_all = ["mdp", "full"])]
     training: bool,
     /// A setting of [ratio] for --training, as in ratio.epochs=4 (may be repeated)
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -56,7 +58,7 @@ pub struct Arguments {
 /// Most transitions drawn of a policy.
 const MOST_SAMPLES: usize = 1_000_000_000;
 
-pub fn run(arguments: Arguments) -> Result<Ended> {
+pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     if let Some(pair) = arguments.set.first().filter(|_| !arguments.training) {
         return Err(Error::input(format!(
             "--set {pair} is for --training; the other forms have a preset of their own (docs/verify.md)"
@@ -65,7 +67,7 @@ pub fn run(arguments: Arguments) -> Result<Ended> {
     let pool = arguments.threads.pool()?;
     match &arguments.mdp {
         Some(path) => pool.install(|| file(path, &arguments)),
-        None if arguments.training => pool.install(|| training(&arguments)),
+        None if arguments.training => pool.install(|| training(&arguments, registry)),
         None => pool.install(|| systems(&arguments)),
     }
 }
@@ -87,8 +89,11 @@ fn estimators(arguments: &Arguments) -> Result<&'static [&'static str]> {
     }
 }
 
+/// Robots whose runs are watched.
+const ROBOTS: [&str; 2] = ["halfcheetah", "walker2d"];
+
 /// Ratios of policies that move, with the settings of training.
-fn training(arguments: &Arguments) -> Result<Ended> {
+fn training(arguments: &Arguments, registry: &Registry) -> Result<Ended> {
     let (seeds, estimators) = (seeds(arguments)?, estimators(arguments)?);
     let mut table = toml::Table::new();
     for pair in &arguments.set {
@@ -101,6 +106,38 @@ fn training(arguments: &Arguments) -> Result<Ended> {
     }
     let config = Config::from_table(table, "the command line")?;
     config.validate()?;
+    let robots = |arguments: &Arguments| -> Vec<&'static str> {
+        let part = arguments.system.as_deref().unwrap_or_default();
+        let known: Vec<_> = registry.list().map(|(name, _)| name).collect();
+        ROBOTS
+            .iter()
+            .copied()
+            .filter(|name| known.contains(name) && name.contains(part))
+            .collect()
+    };
+    let mut verdicts: Vec<Verdict> = Vec::new();
+    for name in robots(arguments) {
+        let (task, _) = registry.build(name, toml::Table::new())?;
+        for &seed in &seeds {
+            verdicts.extend(watch(
+                &Watch::default(),
+                name,
+                task.as_ref(),
+                estimators,
+                &config.ratio,
+                seed,
+            )?);
+        }
+    }
+    for v in &verdicts {
+        println!(
+            "{:<12} {:<9} seed {} pairs {:3} rank {:.3} low {:.3} |dJS| {:.3} js {:.3} {:.3} ceiling {:.3} {:?}",
+            v.task, v.estimator, v.seed, v.pairs, v.rank, v.rank_low, v.js_error, v.js.0, v.js.1, v.ceiling, v.missed
+        );
+    }
+    if arguments.system.is_some() {
+        return Ok(Ended::Done);
+    }
     let course = Course::default();
     let cases: Vec<_> = estimators
         .iter()

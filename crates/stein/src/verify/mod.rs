@@ -12,6 +12,7 @@
 
 pub mod gaussian;
 pub mod preset;
+pub mod robots;
 pub mod score;
 pub mod tabular;
 pub mod telling;
