@@ -22,6 +22,13 @@ use crate::policy::ensemble::{restore_stack, save_stack};
 use crate::rng::Stream;
 use crate::run::checkpoint::Checkpoint;
 
+/// A classifier makes so many updates where other networks make one, with as many times fewer samples: for the same work it
+/// follows moving policies better.
+pub const SPLIT: usize = 8;
+
+/// Within each round of training the learning rate falls to this share of it, so that what is read afterwards has little noise.
+pub const FALL: f64 = 0.1;
+
 /// What a classifier is trained on, and how.
 pub struct Lessons<'a> {
     /// Features of the samples of each policy, row after row.

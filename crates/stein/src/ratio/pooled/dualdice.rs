@@ -9,8 +9,8 @@
 //! moves none. A linear ζ may fall below 0, so its logarithm is that of a smooth floor, ½·(ζ + √(ζ² + 4e²)), e = .1.
 //! The saddle form with ζ in the span of φ was better in trials than the squared residual. Reference: Nachum et al. 2019.
 
-use super::Solver;
 use super::problem::{Problem, gram, read};
+use super::{Solved, Solver};
 use crate::truth::dense::{Matrix, cholesky_solve, dot};
 
 /// The solver.
@@ -38,11 +38,12 @@ pub(super) fn saddle(problem: &Problem<'_>) -> (Vec<f64>, f64) {
 }
 
 impl Solver for DualDice {
-    fn solve(&self, problem: &Problem<'_>, _from: &mut Vec<f64>) -> (Vec<f64>, f64) {
+    fn solve(&self, problem: &Problem<'_>, _from: &mut Vec<f64>) -> (Solved, f64) {
         let (u, value) = saddle(problem);
         let zetas: Vec<f64> = problem.now().map(|row| read(row, &u)).collect();
         let mean = dot(&zetas, problem.weights);
         let floor = |zeta: f64| 0.5 * (zeta + (zeta * zeta + 4.0 * FLOOR * FLOOR).sqrt());
-        (zetas.iter().map(|zeta| floor(zeta / mean).ln()).collect(), value)
+        let logs = zetas.iter().map(|zeta| floor(zeta / mean).ln()).collect();
+        (Solved::Samples(logs), value)
     }
 }

@@ -8,8 +8,8 @@
 //! Linear in φ, the same problem would be DualDICE's with another ridge: the exponential is what makes it its own, with ζ
 //! positive as the softplus of the pairwise form. Reference: Zhang et al. 2020.
 
-use super::Solver;
 use super::problem::{CONSTANT, Problem, add, factor, gram, read};
+use super::{Solved, Solver};
 use crate::truth::dense::{Matrix, cholesky_solve, dot};
 
 /// The solver.
@@ -145,7 +145,7 @@ fn add_scaled(sum: &mut [f64], scale: f64, other: &[f64]) {
 }
 
 impl Solver for GenDice {
-    fn solve(&self, problem: &Problem<'_>, from: &mut Vec<f64>) -> (Vec<f64>, f64) {
+    fn solve(&self, problem: &Problem<'_>, from: &mut Vec<f64>) -> (Solved, f64) {
         let residual = Residual::new(problem);
         // φ has moved since the last round: its solution is a beginning only where it is better than none.
         let none = vec![0.0; from.len()];
@@ -155,7 +155,6 @@ impl Solver for GenDice {
             *from = none;
         }
         let objective = residual.descend(from);
-        let logs = problem.now().map(|row| read(row, from).clamp(LOGS.0, LOGS.1));
-        (logs.collect(), objective)
+        (Solved::Linear(from.clone()), objective)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ζ_i = ρ_i/d, bounded by n          log ζ_ab = log ζ_i=a - log ζ_i=b          (problem.rs has d, φ and the flow)
-//! log ζ_i(s,a) ≈ φ(s,a)·s_i          s_i: ridge regression of the solved log ζ_i on φ
+//! log ζ_i(s,a) = φ(s,a)·s_i          s_i: ridge regression of the solved log ζ_i on φ, where it is not linear in φ already
 //! ```
 //!
 //! From b's samples alone ρ_a/ρ_b is ill-posed while policies part: a's next actions are outside the data. The pool holds
@@ -28,7 +28,7 @@ use self::problem::{Map, Pool, Problem, add, entries, factor, gram, read};
 use super::config::EstimatorConfig;
 use super::dice::encode_all;
 use super::policies::Policies;
-use super::softmax::{Lessons, Softmax, differences};
+use super::softmax::{FALL, Lessons, SPLIT, Softmax, differences};
 use super::{Estimator, Round, Transitions};
 use crate::error::Result;
 use crate::nn::product::padded;
@@ -36,11 +36,19 @@ use crate::rng::{Purpose, stream};
 use crate::run::checkpoint::Checkpoint;
 use crate::truth::dense::cholesky_solve;
 
+/// What a solver found.
+pub enum Solved {
+    /// log ζ = φ·s with these coefficients.
+    Linear(Vec<f64>),
+    /// log ζ on each pooled sample, to be smoothed.
+    Samples(Vec<f64>),
+}
+
 /// One of the DICE problems on pooled data.
 pub trait Solver: Send + Sync + 'static {
-    /// Solves for log ζ_i on the pooled samples, beginning at `from`, what the last round ended with (zeros at first), and
-    /// leaving there what the next may begin with; returns the objective with it.
-    fn solve(&self, problem: &Problem<'_>, from: &mut Vec<f64>) -> (Vec<f64>, f64);
+    /// Solves for log ζ_i, beginning at `from`, what the last round ended with (zeros at first), and leaving there what the
+    /// next may begin with; returns the objective with it.
+    fn solve(&self, problem: &Problem<'_>, from: &mut Vec<f64>) -> (Solved, f64);
 }
 
 /// Ridge of the regression of log ζ on φ, in units of `ratio.ridge`.
@@ -87,9 +95,9 @@ impl<S: Solver> Pooled<S> {
         let lessons = Lessons {
             features: &features,
             weights: &weights,
-            updates: round.updates,
-            each: ratio.minibatch,
-            rate: (round.rate.0 * rate, round.rate.1 * rate),
+            updates: SPLIT * round.updates,
+            each: ratio.minibatch.div_ceil(SPLIT),
+            rate: (round.rate.0 * rate, FALL * round.rate.1 * rate),
             l2: ratio.l2,
             clip: ratio.gradient_clip,
         };
@@ -145,12 +153,17 @@ impl<S: Solver> Estimator for Pooled<S> {
                     round.seed,
                     round.round,
                 );
-                let (logs, loss) = solver.solve(&problem, from);
-                let mut right = vec![0.0; size];
-                for ((row, weight), log) in problem.now().zip(&pool.weights).zip(&logs) {
-                    add(&mut right, weight * log, row);
-                }
-                *readout = cholesky_solve(&smoother, &right);
+                let (solved, loss) = solver.solve(&problem, from);
+                *readout = match solved {
+                    Solved::Linear(coefficients) => coefficients,
+                    Solved::Samples(logs) => {
+                        let mut right = vec![0.0; size];
+                        for ((row, weight), log) in problem.now().zip(&pool.weights).zip(&logs) {
+                            add(&mut right, weight * log, row);
+                        }
+                        cholesky_solve(&smoother, &right)
+                    }
+                };
                 loss
             })
             .collect();

@@ -9,8 +9,8 @@
 //! the regression of log ζ on φ(s,a) takes its mean. Known weakness as in the pairwise form: the expectation over s' stands
 //! inside the exponential. Reference: Kostrikov et al. 2020.
 
-use super::Solver;
 use super::problem::{Problem, add, factor, gram, read};
+use super::{Solved, Solver};
 use crate::truth::dense::{Matrix, cholesky_solve, dot};
 
 /// The solver.
@@ -143,7 +143,7 @@ impl<'a> Dual<'a> {
 }
 
 impl Solver for ValueDice {
-    fn solve(&self, problem: &Problem<'_>, from: &mut Vec<f64>) -> (Vec<f64>, f64) {
+    fn solve(&self, problem: &Problem<'_>, from: &mut Vec<f64>) -> (Solved, f64) {
         let dual = Dual::new(problem);
         // φ has moved since the last round: its solution is a beginning only where it is better than none.
         let none = vec![0.0; from.len()];
@@ -155,6 +155,6 @@ impl Solver for ValueDice {
         // ζ is at most n.
         let most = problem.policies.ln();
         let logs = at.x.iter().map(|x| (x - at.log_mean).clamp(LEAST, most)).collect();
-        (logs, at.objective)
+        (Solved::Samples(logs), at.objective)
     }
 }
