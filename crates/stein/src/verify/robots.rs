@@ -274,11 +274,11 @@ impl Judge {
             })
             .collect();
         let mut js = vec![0.0; n * n];
-        for side in 0..2 {
+        for (side, crossed) in crossed.iter().enumerate() {
             let weights = weights(side);
             for a in 0..n {
                 for b in (0..n).filter(|&b| b != a) {
-                    let of = |on: usize| difference(&crossed[side][on][a], &crossed[side][on][b]);
+                    let of = |on: usize| difference(&crossed[on][a], &crossed[on][b]);
                     js[a * n + b] += 0.5 * jensen_shannon((&of(b), weights[b]), (&of(a), weights[a]));
                 }
             }
@@ -385,14 +385,13 @@ pub(super) fn verdict(task: &str, estimator: &str, seed: u64, scores: Vec<PairSc
     if judged.len() < FEWEST {
         missed.push(format!("only {} pairs can be judged, not {FEWEST}", judged.len()));
     }
-    // A NaN misses its bound too.
-    if !(rank >= least) {
+    if rank.is_nan() || rank < least {
         missed.push(format!("median rank {rank:.3} is below {least}"));
     }
-    if !(rank_low >= least_low) {
+    if rank_low.is_nan() || rank_low < least_low {
         missed.push(format!("10 % quantile of the rank {rank_low:.3} is below {least_low}"));
     }
-    if !(js_error <= most) {
+    if js_error.is_nan() || js_error > most {
         missed.push(format!("median error of D_JS {js_error:.3} is above {most}"));
     }
     Verdict {
