@@ -70,7 +70,7 @@ pub fn main_with(registry: Registry) -> ! {
         Command::Video(arguments) => command::video::run(arguments, &registry),
         Command::Reproduce(arguments) => command::reproduce::run(arguments, &registry),
         Command::Bench(arguments) => command::bench::run(arguments, &registry),
-        Command::Verify(arguments) => command::verify::run(arguments),
+        Command::Verify(arguments) => command::verify::run(arguments, &registry),
         Command::Replay(arguments) => command::replay::run(arguments, &registry),
         Command::Envs(arguments) => command::envs::run(arguments, &registry),
     };

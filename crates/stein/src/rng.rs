@@ -36,6 +36,8 @@ pub enum Purpose {
     RatioAction = 10,
     /// Weights and order of the classifier that ratios are held against.
     Classifier = 11,
+    /// Which samples the pool of pooled ratio estimators holds.
+    RatioPool = 12,
     /// Noise through which behaviour is seen.
     Behaviour = 13,
     /// States and networks of the policies' information.

@@ -97,6 +97,11 @@ impl Trainer {
         self.iteration
     }
 
+    /// The rollouts of the last iteration, by the policies as they were before its update.
+    pub fn rollouts(&self) -> &[Rollout] {
+        &self.rollouts
+    }
+
     /// One iteration of Algorithm 1.
     pub fn iterate(&mut self) -> Result<Record> {
         let mut clock = Clock::new();

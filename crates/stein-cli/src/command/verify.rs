@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 use serde_json::{Map, json};
+use stein::env::Registry;
 use stein::ratio::{self, ESTIMATORS};
 use stein::run::config::Config;
 use stein::run::settings;
 use stein::truth::TabularProblem;
+use stein::verify::drifting::{self, Drift};
+use stein::verify::robots::{Verdict, Watch, watch};
 use stein::verify::training::{Course, Followed, follow};
 use stein::verify::{self, Preset, SAMPLES, Score, System, tabular};
 use stein::{Error, Result};
@@ -28,14 +31,15 @@ pub struct Arguments {
     /// Also rings of 16 states and 4 actions with γ = 0.95
     #[arg(long, conflicts_with = "mdp")]
     full: bool,
-    /// Only the systems with this in their name, as in ring, terminating or linear-gaussian
+    /// Only the systems with this in their name, as in ring, terminating, linear-gaussian or (--training) walker2d
     #[arg(long, value_name = "NAME", conflicts_with = "mdp")]
     system: Option<String>,
     /// Only this estimator: nce, dualdice, valuedice or gendice
     #[arg(long, conflicts_with = "mdp")]
     estimator: Option<String>,
-    /// Instead, how well ratios follow moving policies with few samples and updates, as in training; nothing is judged
-    #[arg(long, conflicts_with_all = ["mdp", "full", "system"])]
+    /// Instead, how well ratios follow moving policies with few samples and updates, as in training: on a ring, on a
+    /// linear-Gaussian system of 20 dimensions and on robots
+    #[arg(long, conflicts_with_all = ["mdp", "full"])]
     training: bool,
     /// A setting of [ratio] for --training, as in ratio.epochs=4 (may be repeated)
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -56,7 +60,7 @@ pub struct Arguments {
 /// Most transitions drawn of a policy.
 const MOST_SAMPLES: usize = 1_000_000_000;
 
-pub fn run(arguments: Arguments) -> Result<Ended> {
+pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     if let Some(pair) = arguments.set.first().filter(|_| !arguments.training) {
         return Err(Error::input(format!(
             "--set {pair} is for --training; the other forms have a preset of their own (docs/verify.md)"
@@ -65,7 +69,7 @@ pub fn run(arguments: Arguments) -> Result<Ended> {
     let pool = arguments.threads.pool()?;
     match &arguments.mdp {
         Some(path) => pool.install(|| file(path, &arguments)),
-        None if arguments.training => pool.install(|| training(&arguments)),
+        None if arguments.training => pool.install(|| training(&arguments, registry)),
         None => pool.install(|| systems(&arguments)),
     }
 }
@@ -87,8 +91,14 @@ fn estimators(arguments: &Arguments) -> Result<&'static [&'static str]> {
     }
 }
 
+/// Robots whose runs are watched.
+const ROBOTS: [&str; 2] = ["halfcheetah", "walker2d"];
+
+/// The ring whose policies climb, in --training.
+const RING: &str = "ring";
+
 /// Ratios of policies that move, with the settings of training.
-fn training(arguments: &Arguments) -> Result<Ended> {
+fn training(arguments: &Arguments, registry: &Registry) -> Result<Ended> {
     let (seeds, estimators) = (seeds(arguments)?, estimators(arguments)?);
     let mut table = toml::Table::new();
     for pair in &arguments.set {
@@ -101,28 +111,99 @@ fn training(arguments: &Arguments) -> Result<Ended> {
     }
     let config = Config::from_table(table, "the command line")?;
     config.validate()?;
-    let course = Course::default();
+    let known: Vec<&str> = registry.list().map(|(name, _)| name).collect();
+    let systems: Vec<&str> = [RING, drifting::NAME].into_iter().chain(ROBOTS).collect();
+    let wanted = |name: &&&str| arguments.system.as_deref().is_none_or(|part| name.contains(part));
+    let chosen: Vec<&str> = systems.iter().filter(wanted).copied().collect();
+    if chosen.is_empty() {
+        return Err(Error::input(format!(
+            "no system of --training has \"{}\" in its name; choose from: {}",
+            arguments.system.as_deref().unwrap_or_default(),
+            systems.join(", ")
+        )));
+    }
     let cases: Vec<_> = estimators
         .iter()
         .flat_map(|name| seeds.iter().map(move |&seed| (*name, seed)))
         .collect();
-    let followed = cases
-        .into_par_iter()
-        .map(|(name, seed)| follow(&course, name, &config.ratio, seed))
-        .collect::<Result<Vec<Followed>>>()?;
-    if arguments.json {
-        print_json(&json!({ "followed": followed }));
-        return Ok(Ended::Done);
+    let mut followed = Vec::new();
+    let mut verdicts: Vec<Verdict> = Vec::new();
+    for name in chosen {
+        match name {
+            RING => {
+                let course = Course::default();
+                let follow = |&(name, seed): &(&str, u64)| follow(&course, name, &config.ratio, seed);
+                followed = cases.par_iter().map(follow).collect::<Result<Vec<Followed>>>()?;
+            }
+            drifting::NAME => {
+                let drift = Drift::default();
+                let follow = |&(name, seed): &(&str, u64)| drifting::follow(&drift, name, &config.ratio, seed);
+                verdicts.extend(cases.par_iter().map(follow).collect::<Result<Vec<_>>>()?);
+            }
+            // A build without the simulator has no robots to watch.
+            robot if !known.contains(&robot) => {
+                tell(&format!("{robot} is left out: this program was built without it"))
+            }
+            robot => {
+                let (task, _) = registry.build(robot, toml::Table::new())?;
+                for &seed in &seeds {
+                    tell(&format!("{robot}, seed {seed}: a run of 30 iterations is watched"));
+                    let ratio = &config.ratio;
+                    verdicts.extend(watch(&Watch::default(), robot, task.as_ref(), estimators, ratio, seed)?);
+                }
+            }
+        }
     }
-    let mut text = String::from("estimator  seed  correlation with exact  with classifier  error of D_JS  of D_JS\n");
-    for one in &followed {
+    let complaints: Vec<String> = verdicts.iter().filter_map(Verdict::complaint).collect();
+    if arguments.json {
+        print_json(&json!({ "passed": complaints.is_empty(), "followed": followed, "verdicts": verdicts }));
+    } else {
+        print(&training_tables(&followed, &verdicts));
+    }
+    match complaints.len() {
+        0 => Ok(Ended::Done),
+        count => Err(Error::failed(format!(
+            "{count} estimators miss a bound: {}",
+            complaints.join("; ")
+        ))),
+    }
+}
+
+fn training_tables(followed: &[Followed], verdicts: &[Verdict]) -> String {
+    let mut text = String::new();
+    if !followed.is_empty() {
+        text += "ring: estimator  seed  correlation with exact  with classifier  error of D_JS  of D_JS\n";
+    }
+    for one in followed {
         text += &format!(
-            "{:<9} {:>5}  {:>22.3}  {:>15.3}  {:>13.4}  {:>7.4}\n",
+            "{:<15} {:>5}  {:>22.3}  {:>15.3}  {:>13.4}  {:>7.4}\n",
             one.estimator, one.seed, one.exact, one.classifier, one.js_error, one.js
         );
     }
-    print(&text);
-    Ok(Ended::Done)
+    if !verdicts.is_empty() {
+        text += "system              seed estimator  pairs  rank   10 %  (ceiling)  D_JS  estimated  error\n";
+    }
+    for one in verdicts {
+        text += &format!(
+            "{:<18} {:>5} {:<9}  {:>5}  {:.3}  {:.3}  ({:.3})    {:.3}  {:.3}      {:.3}  {}\n",
+            one.task,
+            one.seed,
+            one.estimator,
+            one.pairs,
+            one.rank,
+            one.rank_low,
+            one.ceiling,
+            one.js.0,
+            one.js.1,
+            one.js_error,
+            match (one.missed.is_empty(), one.judged) {
+                (false, _) => "MISSED",
+                (true, true) => "ok",
+                (true, false) => "(biased here, not judged)",
+            }
+        );
+    }
+    text
 }
 
 /// Random systems, judged by the bounds.

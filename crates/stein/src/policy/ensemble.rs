@@ -11,6 +11,7 @@ use crate::run::checkpoint::Checkpoint;
 use crate::run::config::{PolicyConfig, PpoConfig};
 
 /// n policies.
+#[derive(Clone)]
 pub struct Ensemble {
     /// Their networks: means, and one log-std parameter for each action coordinate.
     pub policies: Stack<f32>,

@@ -1,51 +1,47 @@
-//! A judge for ratios: a softmax classifier of whose sample an (s,a) is, trained on one half of the data.
+//! A judge for ratios: an n-way classifier of whose sample an (s,a) is, trained on one half of the data.
 //!
 //! ```text
-//! log ρ_a/ρ_b ≈ logit_a - logit_b            (policies with equally many, equally weighted samples)
-//! agreement  = correlation of log ζ_ab with logit_a - logit_b over the held-out half
+//! log ρ_a/ρ_b ≈ logit_a - logit_b                       every policy has the same total weight (softmax.rs)
+//! agreement  = mean over ordered pairs (i, j) of the rank correlation of log ζ_ji with logit_j - logit_i
+//!              over the held-out half of policy i's own samples
 //! ```
 //!
-//! An estimator never grades itself: that its `E[ζ]` is near 1 proves nothing, an agreement near 0 is a warning.
+//! What a diversity reward uses is the order within a policy's own samples. Over the samples of both policies together, noise
+//! that only knows whose sample it is would score .95. An estimator never grades itself: that its `E[ζ]` is near 1 proves
+//! nothing, an agreement near 0 is a warning.
 
-use rand::seq::SliceRandom;
+use rayon::prelude::*;
 
 use super::config::EstimatorConfig;
 use super::dice::encode_all;
+use super::rank::rank_correlation;
+use super::softmax::{Lessons, Softmax};
 use super::{Policies, Transitions, pair_of};
-use crate::divergence::LOG_CLAMP;
 use crate::error::Result;
-use crate::nn::init::Init;
-use crate::nn::{AdamConfig, Scratch, Shape, Stack, backward, clip_norm, forward};
-use crate::policy::ensemble::{restore_stack, save_stack};
 use crate::rng::{Purpose, stream};
 use crate::run::checkpoint::Checkpoint;
 
 /// One network with an output for each policy.
 pub struct Classifier {
-    stack: Stack<f32>,
-    scratch: Scratch<f32>,
-    gradient: Vec<f32>,
+    net: Softmax,
     n: usize,
 }
 
 /// Passes over the training half in each round; the network goes on from round to round.
 const EPOCHS: usize = 1;
 const MINIBATCH: usize = 512;
+const RATE: f64 = 1e-3;
+/// Weight of ‖θ‖²: judges without it agree with each other poorly.
+const L2: f64 = 1e-3;
 
 impl Classifier {
     /// Draws the network.
     pub fn new(settings: &EstimatorConfig) -> Self {
-        let shape = Shape::new(settings.width, &settings.ratio.hidden, settings.n);
-        let adam = AdamConfig {
-            epsilon: 1e-8,
-            ..AdamConfig::default()
-        };
         let random = |p| stream(settings.seed, Purpose::Classifier, p, 0);
+        let (n, width, hidden) = (settings.n, settings.width, &settings.ratio.hidden);
         Classifier {
-            scratch: Scratch::new(&shape, MINIBATCH),
-            gradient: vec![0.0; shape.parameters()],
-            stack: Stack::new(shape, 1, adam, Init::Orthogonal, (1.0, 0.1), random),
-            n: settings.n,
+            net: Softmax::new(n, width, hidden, 0.0, MINIBATCH, random),
+            n,
         }
     }
 
@@ -56,95 +52,72 @@ impl Classifier {
 
     /// Trains on the training half.
     pub fn update(&mut self, policies: &dyn Policies, data: &[&Transitions], seed: u64, round: usize) {
-        let features: Vec<Vec<f32>> = data.iter().map(|data| encode_all(policies, data)).collect();
-        let width = self.stack.shape.input();
-        let mut samples: Vec<(u32, u32)> = Vec::new();
-        for (i, data) in data.iter().enumerate() {
-            samples.extend(
-                (0..data.len())
-                    .filter(|&t| !Self::held_out(t))
-                    .map(|t| (i as u32, t as u32)),
-            );
-        }
-        let mut random = stream(seed, Purpose::Classifier, 0, round + 1);
-        let shape = self.stack.shape.clone();
-        let config = self.stack.config;
-        for _ in 0..EPOCHS {
-            samples.shuffle(&mut random);
-            for batch in samples.chunks(MINIBATCH) {
-                self.scratch.fill_input(batch.len(), |feature, row| {
-                    for (x, &(i, t)) in row.iter_mut().zip(batch) {
-                        *x = features[i as usize][t as usize * width + feature];
-                    }
-                });
-                forward(&shape, &self.stack.parameters, &mut self.scratch);
-                for (b, &(i, t)) in batch.iter().enumerate() {
-                    let weight = data[i as usize].weights[t as usize] / batch.len() as f32;
-                    let logits = (0..self.n).map(|j| self.scratch.output(j)[b]);
-                    let largest = logits.clone().fold(f32::NEG_INFINITY, f32::max);
-                    let sum: f32 = logits.map(|l| (l - largest).exp()).sum();
-                    for j in 0..self.n {
-                        let chance = (self.scratch.output(j)[b] - largest).exp() / sum;
-                        let truth = f32::from(u8::from(j == i as usize));
-                        self.scratch.output_delta(j)[b] = weight * (chance - truth);
-                    }
-                }
-                self.gradient.fill(0.0);
-                backward(&shape, &self.stack.parameters, &mut self.scratch, &mut self.gradient);
-                clip_norm(&mut self.gradient, 1.0);
-                self.stack.adam[0].step(&config, 1e-3, &mut self.stack.parameters, &self.gradient);
-            }
-        }
+        let encode = |data: &&Transitions| encode_all(policies, data);
+        let features: Vec<Vec<f32>> = data.par_iter().map(encode).collect();
+        // Samples of weight 0 are never drawn.
+        let mask = |data: &&Transitions| -> Vec<f32> {
+            let weights = data.weights.iter().enumerate();
+            weights.map(|(t, &w)| if Self::held_out(t) { 0.0 } else { w }).collect()
+        };
+        let weights: Vec<Vec<f32>> = data.iter().map(mask).collect();
+        let weights: Vec<&[f32]> = weights.iter().map(|weights| &weights[..]).collect();
+        let each = (MINIBATCH / self.n).max(1);
+        let mut randoms: Vec<_> = (0..self.n)
+            .map(|i| stream(seed, Purpose::Classifier, i, round + 1))
+            .collect();
+        let lessons = Lessons {
+            features: &features,
+            weights: &weights,
+            updates: EPOCHS * data[0].len().div_ceil(2 * each),
+            each,
+            rate: (RATE, RATE),
+            l2: L2,
+            clip: 1.0,
+        };
+        self.net.train(&lessons, &mut randoms);
     }
 
     /// Logits of every policy on a batch: `[policy][sample]`.
-    pub fn logits(&mut self, policies: &dyn Policies, batch: &Transitions) -> Vec<Vec<f32>> {
-        let features = encode_all(policies, batch);
-        let mut logits = vec![Vec::with_capacity(batch.len()); self.n];
-        for rows in features.chunks(MINIBATCH * self.stack.shape.input()) {
-            self.scratch.load_input(rows);
-            forward(&self.stack.shape, &self.stack.parameters, &mut self.scratch);
-            for (j, logits) in logits.iter_mut().enumerate() {
-                logits.extend_from_slice(self.scratch.output(j));
-            }
-        }
-        logits
+    pub fn logits(&self, policies: &dyn Policies, batch: &Transitions) -> Vec<Vec<f32>> {
+        self.net.logits(&encode_all(policies, batch))
     }
 
-    /// Mean correlation of log ζ_ab with the logits over the held-out half of a's and b's samples, over all ordered pairs;
-    /// `ratios` has log ζ_ab on b's and on a's samples in the order of pair numbers.
+    /// The agreement of ratios with the classifier; `ratios` has log ζ_ab on b's and on a's samples in the order of pair
+    /// numbers.
     pub fn agreement<R: AsRef<[f32]>>(
-        &mut self,
+        &self,
         policies: &dyn Policies,
         newest: &[&Transitions],
         ratios: &[(R, R)],
     ) -> f64 {
-        let logits: Vec<_> = newest.iter().map(|batch| self.logits(policies, batch)).collect();
-        let clamp = |x: f32| x.clamp(-LOG_CLAMP as f32, LOG_CLAMP as f32);
-        let mut total = 0.0;
-        for (p, (on_b, on_a)) in ratios.iter().enumerate() {
-            let (a, b) = pair_of(p, self.n);
-            let (mut own, mut judge) = (Vec::new(), Vec::new());
-            for (who, values) in [(b, on_b.as_ref()), (a, on_a.as_ref())] {
-                for (t, &log_zeta) in values.iter().enumerate().filter(|(t, _)| Self::held_out(*t)) {
-                    own.push(clamp(log_zeta));
-                    judge.push(clamp(logits[who][a][t] - logits[who][b][t]));
-                }
-            }
-            total += correlation(&own, &judge);
-        }
-        total / ratios.len() as f64
+        let logits: Vec<_> = newest.par_iter().map(|batch| self.logits(policies, batch)).collect();
+        let on_b: Vec<&[f32]> = ratios.iter().map(|(on_b, _)| on_b.as_ref()).collect();
+        within_own(&logits, &on_b)
     }
 
     /// Adds all state to a checkpoint.
     pub fn save(&self, checkpoint: &mut Checkpoint) {
-        save_stack("classifier", &self.stack, checkpoint);
+        self.net.save("classifier", checkpoint);
     }
 
     /// Takes all state from a checkpoint.
     pub fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
-        restore_stack("classifier", &mut self.stack, checkpoint)
+        self.net.restore("classifier", checkpoint)
     }
+}
+
+/// Mean over ordered pairs of the rank correlation of log ζ_ab with the logits within b's held-out samples; a pair whose
+/// ratio is constant counts 0. `logits[on][policy][sample]`; `on_b` in the order of pair numbers.
+fn within_own(logits: &[Vec<Vec<f32>>], on_b: &[&[f32]]) -> f64 {
+    let ranks = on_b.par_iter().enumerate().map(|(p, log_zeta)| {
+        let (a, b) = pair_of(p, logits.len());
+        let held_out = (0..log_zeta.len()).filter(|&t| Classifier::held_out(t));
+        let pairs = held_out.map(|t| (f64::from(log_zeta[t]), f64::from(logits[b][a][t] - logits[b][b][t])));
+        let (own, judge): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        let rank = rank_correlation(&own, &judge);
+        if rank.is_finite() { rank } else { 0.0 }
+    });
+    ranks.collect::<Vec<f64>>().iter().sum::<f64>() / on_b.len() as f64
 }
 
 /// Correlation coefficient; 0 where one side has no spread.
@@ -171,5 +144,42 @@ mod tests {
         assert!((correlation(&[1.0, 2.0, 3.0], &[2.0, 4.0, 6.0]) - 1.0).abs() < 1e-9);
         assert!((correlation(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]) + 1.0).abs() < 1e-9);
         assert_eq!(correlation(&[1.0, 1.0], &[1.0, 2.0]), 0.0);
+    }
+
+    /// Two policies that the judge tells apart by ±3 and, within each, by what log ζ is to say.
+    fn judged(log_zeta: impl Fn(usize, f32) -> f32) -> f64 {
+        let steps = 4096;
+        let order: Vec<Vec<f32>> = (0..2)
+            .map(|i| {
+                crate::nn::test::random_vector(60 + i, steps, 1.0)
+                    .iter()
+                    .map(|&x| x as f32)
+                    .collect()
+            })
+            .collect();
+        // logits[on][policy]: policy 1's are 0, so that the difference on b's samples is ∓3 and a little more.
+        let logits: Vec<Vec<Vec<f32>>> = (0..2)
+            .map(|on| {
+                let side = if on == 0 { 3.0 } else { -3.0 };
+                vec![order[on].iter().map(|x| side + x).collect(), vec![0.0; steps]]
+            })
+            .collect();
+        let on_b: Vec<Vec<f32>> = (0..2)
+            .map(|p| {
+                let (a, b) = pair_of(p, 2);
+                let difference = (0..steps).map(|t| logits[b][a][t] - logits[b][b][t]);
+                difference.enumerate().map(|(t, l)| log_zeta(t, l)).collect()
+            })
+            .collect();
+        within_own(&logits, &[&on_b[0], &on_b[1]])
+    }
+
+    #[test]
+    fn noise_that_only_knows_whose_sample_it_is_does_not_agree() {
+        let noise = crate::nn::test::random_vector(70, 4096, 1.0);
+        let agreement = judged(|t, l| 3.0 * l.signum() + noise[t] as f32);
+        assert!(agreement.abs() < 0.05, "{agreement}");
+        assert!((judged(|_, l| 0.3 * l + 1.0) - 1.0).abs() < 1e-9);
+        assert_eq!(judged(|_, _| 0.0), 0.0);
     }
 }

@@ -25,6 +25,16 @@ pub enum NceForm {
     Densities,
 }
 
+/// Whose samples the DICE estimators learn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Data {
+    /// Those of all policies: ρ_i over their mean, n problems.
+    Pooled,
+    /// Those of b alone for ρ_a/ρ_b, as in the paper: n(n-1) problems.
+    Pair,
+}
+
 /// Settings of ratio estimation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -42,14 +52,14 @@ pub struct RatioConfig {
     /// While ratios steer nothing (ω = 0 and nothing is shared), they are updated for the metrics in every so many
     /// iterations only, and in the last, by eight times as many passes.
     pub idle: usize,
-    /// Adam's learning rate of densities (NCE), ν (DualDICE, ValueDICE) and the adversary g (GenDICE); absent: 5e-4, for
-    /// GenDICE 4e-3.
+    /// Adam's learning rate of n-way classifiers, densities (NCE), ν (DualDICE, ValueDICE) and the adversary g (GenDICE);
+    /// absent: 2e-3 for classifiers, 5e-4 for the others, for GenDICE 4e-3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,
     /// Adam's learning rate of g (DualDICE) and ζ (GenDICE); absent: 4e-3 and 4e-4.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zeta_learning_rate: Option<f64>,
-    /// Next actions that are averaged inside B^π ν; absent: 1, for ValueDICE 4.
+    /// Next actions that are averaged inside B^π ν; absent: 4 on pooled data and for ValueDICE, else 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_actions: Option<usize>,
     /// Weight of the gradient penalty of NCE and ValueDICE; 0 for none.
@@ -62,6 +72,12 @@ pub struct RatioConfig {
     pub l2: f64,
     /// Form of NCE: "softmax" or "densities".
     pub nce: NceForm,
+    /// Whose samples the DICE estimators learn from: "pooled" or "pair".
+    pub data: Data,
+    /// Samples of each policy in the pool; where there are more, so many are drawn by their weights.
+    pub pool: usize,
+    /// Weight of the ridges on pooled data.
+    pub ridge: f64,
     /// Weight λ of GenDICE's constraint on the mean of ζ.
     pub gendice_lambda: f64,
     /// GenDICE's ζ is read from an exponential average of its network with this decay; 0 for none.
@@ -85,8 +101,11 @@ impl Default for RatioConfig {
             gradient_penalty: 0.0,
             gradient_clip: 1.0,
             weight_decay: 0.0,
-            l2: 0.0,
+            l2: 3e-4,
             nce: NceForm::Softmax,
+            data: Data::Pooled,
+            pool: 1024,
+            ridge: 1e-4,
             gendice_lambda: 1.0,
             gendice_average: 0.99,
             occupancy: Occupancy::Discounted,
@@ -98,8 +117,9 @@ impl RatioConfig {
     /// Fills in what depends on the estimator.
     pub fn resolve(&mut self, estimator: &str) -> Result<()> {
         let (rate, zeta_rate, actions) = match estimator {
-            "nce" if self.nce == NceForm::Softmax => (1e-3, 1e-3, 1),
+            "nce" if self.nce == NceForm::Softmax => (2e-3, 2e-3, 1),
             "nce" => (5e-4, 5e-4, 1),
+            "dualdice" | "valuedice" | "gendice" if self.data == Data::Pooled => (2e-3, 2e-3, 4),
             "dualdice" => (5e-4, 4e-3, 1),
             "valuedice" => (5e-4, 5e-4, 4),
             "gendice" => (4e-3, 4e-4, 1),

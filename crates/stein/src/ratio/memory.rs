@@ -167,60 +167,69 @@ impl Memory {
 }
 
 /// The transitions of a rollout with their weights and the policy's mass.
+///
+/// Samples and flow must tell the same story, else the ratio of a policy to itself is not 1.
+///
+/// ```text
+/// discounted  an episode that ends, by itself or by its time limit, is over: what lies behind it has no mass in the data
+///             (exact for ζ_ii; between policies a bias is left where γ^H is not small, for what lies ahead depends on
+///             the time left)
+/// visited     an episode that ends is followed by the first state of another; nothing is lost and the mass is 1
+/// ```
 fn transitions(rollout: &Rollout, state: usize, gamma: f64, occupancy: Occupancy) -> Transitions {
     let steps = rollout.steps();
-    let next_states = rollout.next.iter().flat_map(|&row| {
-        let row = row as usize * state;
-        rollout.observations[row..row + state].iter().copied()
-    });
-    let weights = rollout.time.iter().map(|&t| match occupancy {
-        Occupancy::Discounted => gamma.powi(t as i32) as f32,
-        Occupancy::Visited => 1.0,
-    });
+    let over: Vec<bool> = (0..steps).map(|t| episode_ended(rollout, t)).collect();
+    let mut weights: Vec<f32> = match occupancy {
+        Occupancy::Discounted => rollout.time.iter().map(|&t| gamma.powi(t as i32) as f32).collect(),
+        Occupancy::Visited => vec![1.0; steps],
+    };
+    let mut next_states = Vec::with_capacity(steps * state);
+    for t in 0..steps {
+        let mut row = rollout.next[t] as usize;
+        if occupancy == Occupancy::Visited && over[t] {
+            // The episode that begins behind the last step is not seen yet: any other beginning is as good.
+            let begun = (t + 1 < steps).then_some(t + 1);
+            match begun.or(rollout.initial.last().map(|&row| row as usize)) {
+                Some(first) => row = first,
+                None => weights[t] = 0.0,
+            }
+        }
+        next_states.extend_from_slice(&rollout.observations[row * state..][..state]);
+    }
     Transitions {
         states: rollout.observations[..steps * state].to_vec(),
         actions: rollout.actions.clone(),
         behaviour: rollout.behaviour.clone(),
-        next_states: next_states.collect(),
-        terminated: rollout.terminated.clone(),
-        weights: weights.collect(),
-        mass: mass(rollout, gamma, occupancy) as f32,
+        next_states,
+        mass: mass(rollout, &over, gamma, occupancy) as f32,
+        terminated: match occupancy {
+            Occupancy::Discounted => over,
+            Occupancy::Visited => vec![false; steps],
+        },
+        weights,
         ..Transitions::default()
     }
 }
 
-/// m = 1 - E[γ^T], T the steps from an initial state to termination (never: γ^T = 0).
-///
-/// Discounted: initial states are those of episodes. Visited: every state is one, and T counts from it.
-fn mass(rollout: &Rollout, gamma: f64, occupancy: Occupancy) -> f64 {
-    let (mut lost, mut starts) = (0.0, 0.0);
-    match occupancy {
-        Occupancy::Discounted => {
-            for t in 0..rollout.steps() {
-                if rollout.terminated[t] {
-                    lost += gamma.powi(rollout.time[t] as i32 + 1);
-                }
-            }
-            starts += rollout.episodes.len() as f64;
-        }
-        Occupancy::Visited => {
-            let mut left = 0.0;
-            for t in (0..rollout.steps()).rev() {
-                if rollout.ended[t] {
-                    left = 0.0;
-                }
-                left = if rollout.terminated[t] { gamma } else { gamma * left };
-                lost += left;
-                starts += 1.0;
-            }
-        }
+/// Whether the episode ended after step t, by itself or by its time limit; the end of the rollout is no end of an episode.
+fn episode_ended(rollout: &Rollout, t: usize) -> bool {
+    rollout.ended[t] && (t + 1 < rollout.steps() || rollout.next_is_new_episode)
+}
+
+/// m = 1 - E[γ^T], T the length of an episode; 1 where episodes are followed by others.
+fn mass(rollout: &Rollout, over: &[bool], gamma: f64, occupancy: Occupancy) -> f64 {
+    let ends = || (0..rollout.steps()).filter(|&t| over[t]);
+    if occupancy == Occupancy::Visited || ends().next().is_none() {
+        return 1.0;
     }
-    if starts > 0.0 { 1.0 - lost / starts } else { 1.0 }
+    let lost: f64 = ends().map(|t| gamma.powi(rollout.time[t] as i32 + 1)).sum();
+    1.0 - lost / ends().count() as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::RngExt;
 
     fn rollout() -> Rollout {
         Rollout {
@@ -242,11 +251,83 @@ mod tests {
         assert_eq!(made.states, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         assert_eq!(made.next_states, [2.0, 3.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0]);
         assert_eq!(made.weights, [0.125, 0.0625, 1.0, 1.0]);
-        // One of two episodes terminated, after five steps.
-        assert!((f64::from(made.mass) - (1.0 - 0.5f64.powi(5) / 2.0)).abs() < 1e-6);
+        // One of two episodes terminated after five steps, the other met its limit after one; the last goes on.
+        assert_eq!(made.terminated, [false, true, true, false]);
+        assert!((f64::from(made.mass) - (1.0 - (0.5f64.powi(5) + 0.5) / 2.0)).abs() < 1e-6);
         let visited = transitions(&rollout(), 2, 0.5, Occupancy::Visited);
         assert_eq!(visited.weights, [1.0; 4]);
-        assert!((f64::from(visited.mass) - (1.0 - (0.25 + 0.5) / 4.0)).abs() < 1e-6);
+        assert_eq!(visited.mass, 1.0);
+        assert_eq!(visited.terminated, [false; 4]);
+        // Both ends are followed by the beginnings of the next episodes.
+        assert_eq!(visited.next_states, [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 12.0, 13.0]);
+    }
+
+    /// Episodes of a walk over five places that end by a fall in place 4 or by a limit of 6 steps.
+    fn walk(steps: usize) -> Rollout {
+        let mut random = crate::rng::stream(5, crate::rng::Purpose::Truth, 0, 0);
+        let mut rollout = Rollout::default();
+        let (mut place, mut time, mut last) = (0usize, 0u32, Vec::new());
+        for t in 0..steps {
+            if time == 0 {
+                place = random.random_range(0..2);
+                rollout.initial.push(t as u32);
+            }
+            rollout.observations.push(place as f32);
+            rollout.actions.push(0.0);
+            rollout.time.push(time);
+            place = (place + random.random_range(0..2)).min(4);
+            time += 1;
+            let (terminated, ended) = (place == 4, place == 4 || time == 6);
+            rollout.terminated.push(terminated);
+            rollout.ended.push(ended || t + 1 == steps);
+            if ended || t + 1 == steps {
+                rollout.next.push((steps + last.len()) as u32);
+                last.push(place as f32);
+            } else {
+                rollout.next.push(t as u32 + 1);
+            }
+            rollout.next_is_new_episode = ended;
+            if ended {
+                rollout.episodes.push((0.0, time as usize));
+                time = 0;
+            }
+        }
+        rollout.observations.extend(last);
+        rollout
+    }
+
+    /// How far ζ_ii = 1 is from solving the flow m·E_ρ[1_s(s) - γ·1_s(s')] = (1-γ)·μ0(s), at the worst of the places s.
+    fn self_residual(data: &Transitions, initial: &[f32], gamma: f64) -> f64 {
+        let total: f64 = data.weights.iter().map(|&w| f64::from(w)).sum();
+        let at = |place: usize, state: f32| f64::from(u8::from(state == place as f32));
+        let residual = |place: usize| {
+            let flow: f64 = (0..data.len())
+                .map(|t| {
+                    let goes_on = f64::from(u8::from(!data.terminated[t]));
+                    let ahead = goes_on * at(place, data.next_states[t]);
+                    f64::from(data.weights[t]) * (at(place, data.states[t]) - gamma * ahead)
+                })
+                .sum();
+            let first: f64 = initial.iter().map(|&state| at(place, state)).sum();
+            f64::from(data.mass) * flow / total - (1.0 - gamma) * first / initial.len() as f64
+        };
+        (0..5).map(|place| residual(place).abs()).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn the_ratio_of_a_policy_to_itself_is_one_with_falls_and_time_limits() {
+        let gamma = 0.9;
+        let rollout = walk(20_000);
+        let data = transitions(&rollout, 1, gamma, Occupancy::Discounted);
+        let initial: Vec<f32> = rollout
+            .initial
+            .iter()
+            .map(|&row| rollout.observations[row as usize])
+            .collect();
+        // Only the episode that the rollout cuts off is left over.
+        assert!(self_residual(&data, &initial, gamma) < 1e-3);
+        let data = transitions(&rollout, 1, gamma, Occupancy::Visited);
+        assert!(self_residual(&data, &data.states, gamma) < 1e-3);
     }
 
     #[test]

@@ -8,11 +8,12 @@
 //! |---|---|---|
 //! | NCE, `ratio.nce = "softmax"` (default) | `nce_softmax.rs` | one n-way classifier |
 //! | NCE, `ratio.nce = "densities"` | `nce.rs` | n log-densities, the paper's form |
-//! | DualDICE | `dualdice.rs` | ν and g for each pair |
-//! | ValueDICE | `valuedice.rs` | ν for each pair |
-//! | GenDICE | `gendice.rs` | ζ, g and u for each pair |
+//! | DICE, `ratio.data = "pooled"` (default) | `pooled/` | one n-way classifier and n dense problems |
+//! | DualDICE, `ratio.data = "pair"` | `dualdice.rs` | ν and g for each pair |
+//! | ValueDICE, `ratio.data = "pair"` | `valuedice.rs` | ν for each pair |
+//! | GenDICE, `ratio.data = "pair"` | `gendice.rs` | ζ, g and u for each pair |
 //!
-//! The three DICE estimators share the passes over (s,a), (s',a') and (s0,a0) in `dice.rs`; each file has its loss as a
+//! The three pairwise DICE estimators share the passes over (s,a), (s',a') and (s0,a0) in `dice.rs`; each file has its loss as a
 //! pure function of network outputs. To add an estimator, write its file and add its line to [`build`].
 
 pub mod acted;
@@ -27,16 +28,19 @@ pub mod memory;
 pub mod nce;
 pub mod nce_softmax;
 pub mod policies;
+pub mod pooled;
+pub mod rank;
 pub mod softmax;
 pub mod valuedice;
 
-pub use config::{EstimatorConfig, NceForm, Occupancy, RatioConfig};
+pub use config::{Data, EstimatorConfig, NceForm, Occupancy, RatioConfig};
 pub use data::Transitions;
 pub use memory::Memory;
 pub use policies::{GaussianPolicies, Policies, Workspace};
 
 use rayon::prelude::*;
 
+use self::pooled::Pooled;
 use crate::error::{Error, Result};
 use crate::run::checkpoint::Checkpoint;
 
@@ -119,6 +123,9 @@ pub fn build(
             NceForm::Softmax => Box::new(nce_softmax::NceSoftmax::new(settings)),
             NceForm::Densities => Box::new(nce::Nce::new(settings)),
         },
+        "dualdice" if config.data == Data::Pooled => Box::new(Pooled::new(settings, pooled::dualdice::DualDice)),
+        "valuedice" if config.data == Data::Pooled => Box::new(Pooled::new(settings, pooled::valuedice::ValueDice)),
+        "gendice" if config.data == Data::Pooled => Box::new(Pooled::new(settings, pooled::gendice::GenDice)),
         "dualdice" => Box::new(dice::Dice::new(settings, dualdice::DualDice)),
         "valuedice" => Box::new(dice::Dice::new(settings, valuedice::ValueDice)),
         "gendice" => Box::new(dice::Dice::new(settings, gendice::GenDice)),

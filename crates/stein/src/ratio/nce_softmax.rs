@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::config::EstimatorConfig;
 use super::dice::encode_all;
 use super::policies::Policies;
-use super::softmax::{Lessons, Softmax, differences};
+use super::softmax::{FALL, Lessons, SPLIT, Softmax, differences};
 use super::{Estimator, Round, Transitions};
 use crate::error::Result;
 use crate::rng::{Purpose, stream};
@@ -51,9 +51,9 @@ impl Estimator for NceSoftmax {
         let lessons = Lessons {
             features: &features,
             weights: &weights,
-            updates: round.updates,
-            each: ratio.minibatch,
-            rate: (round.rate.0 * rate, round.rate.1 * rate),
+            updates: SPLIT * round.updates,
+            each: ratio.minibatch.div_ceil(SPLIT),
+            rate: (round.rate.0 * rate, FALL * round.rate.1 * rate),
             l2: ratio.l2,
             clip: ratio.gradient_clip,
         };

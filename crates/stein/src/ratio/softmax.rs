@@ -22,6 +22,13 @@ use crate::policy::ensemble::{restore_stack, save_stack};
 use crate::rng::Stream;
 use crate::run::checkpoint::Checkpoint;
 
+/// A classifier makes so many updates where other networks make one, with as many times fewer samples: for the same work it
+/// follows moving policies better.
+pub const SPLIT: usize = 8;
+
+/// Within each round of training the learning rate falls to this share of it, so that what is read afterwards has little noise.
+pub const FALL: f64 = 0.1;
+
 /// What a classifier is trained on, and how.
 pub struct Lessons<'a> {
     /// Features of the samples of each policy, row after row.
@@ -214,13 +221,13 @@ fn cross_entropy(scratch: &mut Scratch<f32>, n: usize, own: usize, share: f32) -
 }
 
 /// Draws samples with probabilities proportional to their weights.
-struct Draws {
+pub(super) struct Draws {
     /// Sums of the weights up to and with each sample.
     cumulative: Vec<f64>,
 }
 
 impl Draws {
-    fn new(weights: &[f32]) -> Self {
+    pub(super) fn new(weights: &[f32]) -> Self {
         let mut sum = 0.0;
         let cumulative = weights.iter().map(|&weight| {
             sum += f64::from(weight);
@@ -232,7 +239,7 @@ impl Draws {
     }
 
     /// One sample out of each of as many equal parts of the weight as there are places.
-    fn draw(&self, random: &mut Stream, places: &mut [u32]) {
+    pub(super) fn draw(&self, random: &mut Stream, places: &mut [u32]) {
         let last = self.cumulative.len() - 1;
         let part = self.cumulative[last] / places.len() as f64;
         for (k, place) in places.iter_mut().enumerate() {

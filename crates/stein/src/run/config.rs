@@ -311,6 +311,9 @@ impl Config {
         real("ratio.gradient_penalty", ratio.gradient_penalty, 0.0, 1e6)?;
         real("ratio.gradient_clip", ratio.gradient_clip, 1e-9, 1e9)?;
         real("ratio.weight_decay", ratio.weight_decay, 0.0, 1e3)?;
+        real("ratio.l2", ratio.l2, 0.0, 1e3)?;
+        whole("ratio.pool", ratio.pool, 2, 10_000_000)?;
+        real("ratio.ridge", ratio.ridge, 1e-12, 1e6)?;
         real("ratio.gendice_lambda", ratio.gendice_lambda, 0.0, 1e6)?;
         real("ratio.gendice_average", ratio.gendice_average, 0.0, 0.999_999)?;
         real("svpg.temperature", self.svpg.temperature, 0.0, 1e9)?;

@@ -100,6 +100,20 @@ pub fn plus(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
+/// The solution x of L·Lᵀ·x = right for a lower triangle L, as [`Matrix::cholesky`] gives it.
+pub fn cholesky_solve(lower: &Matrix, right: &[f64]) -> Vec<f64> {
+    let mut x = right.to_vec();
+    for i in 0..lower.rows {
+        x[i] = (x[i] - dot(&lower.row(i)[..i], &x[..i])) / lower.row(i)[i];
+    }
+    for i in (0..lower.rows).rev() {
+        x[i] /= lower.row(i)[i];
+        let (below, value) = x.split_at_mut(i);
+        below.iter_mut().zip(lower.row(i)).for_each(|(x, l)| *x -= l * value[0]);
+    }
+    x
+}
+
 /// The solution x of matrix·x = right, or nothing where the square matrix is singular.
 pub fn solve(mut matrix: Matrix, mut right: Vec<f64>) -> Option<Vec<f64>> {
     let size = matrix.rows;
@@ -165,6 +179,17 @@ mod tests {
         for (a, b) in a.iter().zip(b) {
             assert!((a - b).abs() < 1e-10, "{a} {b}");
         }
+    }
+
+    #[test]
+    fn a_cholesky_factor_solves_its_system() {
+        let matrix = Matrix::new(3, 3, vec![4.0, 1.0, 0.5, 1.0, 3.0, -0.2, 0.5, -0.2, 2.0]);
+        let x = cholesky_solve(&matrix.cholesky().unwrap(), &[1.0, 2.0, -3.0]);
+        let back = matrix.apply(&x);
+        assert!(
+            back.iter().zip([1.0, 2.0, -3.0]).all(|(a, b)| (a - b).abs() < 1e-12),
+            "{back:?}"
+        );
     }
 
     #[test]

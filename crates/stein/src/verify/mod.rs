@@ -10,8 +10,10 @@
 //! 0.95 and the error of D_JS at most 0.03. ValueDICE is judged where transitions are deterministic, and only reported on
 //! stochastic systems: its sample objective is biased there. `docs/verify.md` has the table and the reasons.
 
+pub mod drifting;
 pub mod gaussian;
 pub mod preset;
+pub mod robots;
 pub mod score;
 pub mod tabular;
 pub mod telling;

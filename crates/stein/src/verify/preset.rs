@@ -16,7 +16,7 @@
 //! updates do. GenDICE's λ changes its path and not its solution, where the constraint holds; with λ = 10 the constraint
 //! drowns the gradient of ζ, and the error is twice as large after as many updates.
 
-use crate::ratio::RatioConfig;
+use crate::ratio::{Data, NceForm, RatioConfig};
 
 /// Settings of one estimator; learning rates go linearly to 0 over the updates.
 #[derive(Clone, Debug)]
@@ -59,6 +59,8 @@ impl Preset {
                 learning_rate: Some(rate),
                 zeta_learning_rate: Some(zeta_rate),
                 gendice_average: 0.99,
+                nce: NceForm::Densities,
+                data: Data::Pair,
                 ..RatioConfig::default()
             },
             updates,

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::Ratio;
 use crate::divergence::{self, Divergence, JensenShannon, SymmetricKl};
 use crate::ratio::Transitions;
+pub use crate::ratio::rank::rank_correlation;
 
 /// Largest ρ_b-weighted root mean square error of ζ on a ring.
 pub const RMSE: f64 = 0.10;
@@ -145,47 +146,9 @@ pub fn weighted_rmse(points: impl Iterator<Item = (f64, f64, f64)>) -> f64 {
     f64::sqrt(sum / total)
 }
 
-/// Spearman's rank correlation; equal values share the mean of their ranks. NaN where a side is constant.
-pub fn rank_correlation(x: &[f64], y: &[f64]) -> f64 {
-    let (x, y) = (ranks(x), ranks(y));
-    let middle = (x.len() as f64 - 1.0) / 2.0;
-    let moment = |x: &[f64], y: &[f64]| -> f64 { x.iter().zip(y).map(|(x, y)| (x - middle) * (y - middle)).sum() };
-    moment(&x, &y) / (moment(&x, &x) * moment(&y, &y)).sqrt()
-}
-
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-    let mut ranks = vec![0.0; values.len()];
-    let mut first = 0;
-    while first < order.len() {
-        let same = order[first..]
-            .iter()
-            .take_while(|&&at| values[at] == values[order[first]])
-            .count()
-            .max(1);
-        for &at in &order[first..first + same] {
-            ranks[at] = first as f64 + (same as f64 - 1.0) / 2.0;
-        }
-        first += same;
-    }
-    ranks
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranks_share_ties_and_correlations_are_by_hand() {
-        assert_eq!(ranks(&[3.0, 1.0, 3.0, -2.0]), [2.5, 1.0, 2.5, 0.0]);
-        assert!((rank_correlation(&[1.0, 2.0, 30.0], &[-1.0, 0.0, 1.0]) - 1.0).abs() < 1e-15);
-        assert!((rank_correlation(&[1.0, 2.0, 30.0], &[3.0, 0.0, -1.0]) + 1.0).abs() < 1e-15);
-        // Σd² = 1 + 1 of three ranks: 1 - 6·2/(3·8).
-        assert!((rank_correlation(&[1.0, 2.0, 3.0], &[2.0, 1.0, 3.0]) - 0.5).abs() < 1e-15);
-        assert!(rank_correlation(&[1.0, 1.0], &[1.0, 2.0]).is_nan());
-        assert_eq!(ranks(&[f64::NAN, 1.0]), [1.0, 0.0]);
-    }
 
     #[test]
     fn errors_are_weighted() {

@@ -264,7 +264,7 @@ fn single(data: &TabularData, seed: u64, number: usize) -> Transitions {
 }
 
 /// Several rollouts as one.
-fn joined(parts: &[Transitions]) -> Transitions {
+pub(super) fn joined(parts: &[Transitions]) -> Transitions {
     let join = |of: fn(&Transitions) -> &[f32]| parts.iter().flat_map(|part| of(part).iter().copied()).collect();
     Transitions {
         behaviour: Vec::new(),
