@@ -31,7 +31,7 @@ pub(crate) const SIGNALS: [&str; 7] = ["x", "z", "pitch", "velocity", "com_x", "
 const PACE_TIME: f64 = 0.3;
 
 /// The difference of velocities, in m/s, that counts as another behaviour.
-pub(crate) const RESOLUTION: f64 = 0.5;
+pub(crate) const RESOLUTION: f64 = 0.25;
 
 /// The largest weight, cost or distance: beyond it returns could overflow.
 const LARGEST: f64 = 1e6;

@@ -52,7 +52,7 @@ pub struct QdConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<f64>,
     /// Constant added to the diversity reward: "centred" (the exact gradient), "none", "one" (r(1) = 0) or "positive" (never
-    /// negative); absent: "centred", but "positive" where episodes can terminate and there is no task reward.
+    /// negative); absent: "centred", but "one" where episodes can terminate and there is no task reward.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<Shift>,
     /// Ratios are kept within [1/clamp, clamp] where they are used.
@@ -86,9 +86,9 @@ impl Default for QdConfig {
             clamp: 20.0,
             omega_start: 1.0,
             omega_end: 0.0,
-            omega_until: 0.7,
+            omega_until: 0.8,
             share: false,
-            weighting: Weighting::Nats,
+            weighting: Weighting::Constrained,
             quota: 0.9,
             slack: 2.0,
         }
@@ -102,7 +102,7 @@ impl QdConfig {
         self.temperature.get_or_insert(divergence.temperature());
         let spec = task.make()?.spec().clone();
         self.shift.get_or_insert(if spec.can_terminate && !task.rewarded() {
-            Shift::NonNegative
+            Shift::AtOne
         } else {
             Shift::Centred
         });

@@ -82,8 +82,10 @@ pub struct RatioConfig {
     pub gendice_lambda: f64,
     /// GenDICE's ζ is read from an exponential average of its network with this decay; 0 for none.
     pub gendice_average: f64,
-    /// Which distribution of (s,a) is meant: "discounted" or "visited".
-    pub occupancy: Occupancy,
+    /// Which distribution is meant: "discounted" or "visited"; absent: "discounted" of states and actions, "visited" of other
+    /// behaviour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub occupancy: Option<Occupancy>,
 }
 
 impl Default for RatioConfig {
@@ -108,7 +110,7 @@ impl Default for RatioConfig {
             ridge: 1e-4,
             gendice_lambda: 1.0,
             gendice_average: 0.99,
-            occupancy: Occupancy::Discounted,
+            occupancy: None,
         }
     }
 }

@@ -43,11 +43,16 @@ impl Memory {
         }
     }
 
+    fn occupancy(&self) -> Occupancy {
+        self.config.occupancy.unwrap_or(Occupancy::Discounted)
+    }
+
     /// Takes in the rollouts of an iteration.
     pub fn remember(&mut self, rollouts: &[Rollout]) {
         let mut joined = Vec::new();
+        let occupancy = self.occupancy();
         for (recent, rollout) in self.recent.iter_mut().zip(rollouts) {
-            let transitions = transitions(rollout, self.state, self.gamma, self.config.occupancy);
+            let transitions = transitions(rollout, self.state, self.gamma, occupancy);
             if self.behaviour > 0 {
                 self.features.update(&transitions.behaviour);
             } else {
@@ -94,7 +99,7 @@ impl Memory {
                     all.weights.extend_from_slice(&part.weights);
                     all.mass += part.mass / recent.len() as f32;
                 }
-                all.initial = match self.config.occupancy {
+                all.initial = match self.occupancy() {
                     Occupancy::Discounted => self.resets.clone(),
                     Occupancy::Visited => all.states.clone(),
                 };

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::env::Task;
+use crate::env::behaviour::Behaviour;
 use crate::error::{Error, Result};
 use crate::method::{QdConfig, SvpgConfig, Weighting};
-use crate::ratio::RatioConfig;
+use crate::ratio::{Occupancy, RatioConfig};
 
 /// All settings of a training run. `config.toml` in a run folder is this, resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -159,9 +160,9 @@ impl Default for PpoConfig {
             gamma: 0.99,
             lambda: 0.95,
             clip: 0.2,
-            epochs: 5,
+            epochs: 10,
             minibatches: 32,
-            learning_rate: 1e-4,
+            learning_rate: 3e-4,
             anneal_learning_rate: false,
             adam_epsilon: 1e-5,
             gradient_clip: 1.0,
@@ -220,6 +221,12 @@ impl Config {
         if self.method == "qd" {
             self.qd.resolve(task)?;
             self.ratio.resolve(&self.qd.estimator)?;
+            let discounted = self.qd.behaviour.as_ref().is_none_or(Behaviour::is_state_action);
+            self.ratio.occupancy.get_or_insert(if discounted {
+                Occupancy::Discounted
+            } else {
+                Occupancy::Visited
+            });
         }
         Ok(())
     }

@@ -17,7 +17,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::env::Task;
+use crate::env::behaviour::Behaviour;
 use crate::error::Result;
+use crate::method::Weighting;
 use crate::policy::{Ensemble, Rollout, Worker};
 use crate::ratio::dice::encode_all;
 use crate::ratio::rank::rank_correlation;
@@ -158,7 +160,12 @@ pub fn watch(
         ratio: config.clone(),
         ..Config::default()
     };
+    // Policies that part quickly in states and actions, so that there is something to follow.
     settings.ppo.learning_rate = watch.learning_rate;
+    settings.ppo.epochs = 5;
+    settings.qd.behaviour = Some(Behaviour::state_action());
+    settings.qd.weighting = Weighting::Normalised;
+    settings.qd.omega_start = 0.5;
     let gamma = settings.ppo.gamma;
     let mut trainer = Trainer::new(settings, task)?;
     let (state, action) = (trainer.spec.observation, trainer.spec.action());
