@@ -29,7 +29,7 @@ use crate::{Ended, print, tell};
 /// Arguments of `stein reproduce`.
 #[derive(Args)]
 pub struct Arguments {
-    /// The experiment: maze, or locomotion (independent PPO on the robots)
+    /// The experiment: maze, diversity (the default on every task beside PPO) or locomotion (independent PPO on the robots)
     experiment: String,
     /// Its size: paper, or smoke to see in a minute that everything runs
     #[arg(long, default_value = "paper")]

@@ -304,6 +304,31 @@ impl Qd {
         )
     }
 
+    /// What the judge makes of the ratios on the newest rollouts. Copies of a sample would tell it what it is to find out, so
+    /// that it sees each sample once, blurred anew.
+    fn agreement(&mut self, policies: &GaussianPolicies<'_>, ratios: &[PairRatio], iteration: usize) -> f64 {
+        let (n, seed) = (self.n, self.config.seed);
+        let mut newest: Vec<Transitions> = self.memory.newest().into_iter().cloned().collect();
+        let blurred = if self.resolution > 0.0 {
+            for (i, batch) in newest.iter_mut().enumerate() {
+                blur(batch, self.resolution, seed, n + i, iteration);
+            }
+            let newest: Vec<&Transitions> = newest.iter().collect();
+            Some(self.estimator.log_zetas(policies, &newest, seed, iteration))
+        } else {
+            None
+        };
+        let newest: Vec<&Transitions> = newest.iter().collect();
+        self.classifier.update(policies, &newest, seed, iteration);
+        match blurred {
+            Some(logs) => self.classifier.agreement(policies, &newest, &logs),
+            None => {
+                let logs: Vec<_> = ratios.iter().map(|ratio| (&ratio.on_b, &ratio.on_a)).collect();
+                self.classifier.agreement(policies, &newest, &logs)
+            }
+        }
+    }
+
     /// R_i of every policy on its own newest steps.
     fn rewards(&self, ratios: &[PairRatio], slopes: &[f64], newest: &[&Transitions]) -> Vec<Vec<f32>> {
         let n = self.n;
@@ -439,9 +464,7 @@ impl Method for Qd {
         let pairs = spread.len() as f64;
         let rows: Vec<f64> = (0..n).map(|i| kernel[i * n..][..n].iter().sum::<f64>() - 1.0).collect();
         let [zeta_mean, zeta_clamped, zeta_effective] = self.health(&ratios, &newest);
-        self.classifier.update(&policies, &newest, self.config.seed, iteration);
-        let logs: Vec<_> = ratios.iter().map(|ratio| (&ratio.on_b, &ratio.on_a)).collect();
-        let agreement = self.classifier.agreement(&policies, &newest, &logs);
+        let agreement = self.agreement(&policies, &ratios, iteration);
         self.metrics = vec![
             omega,
             streams.iter().map(|&w| f64::from(w)).sum::<f64>() / n as f64,
@@ -453,7 +476,12 @@ impl Method for Qd {
             zeta_mean,
             zeta_clamped,
             zeta_effective,
-            newest.iter().map(|batch| batch.effective_size()).sum::<f64>() / n as f64,
+            self.memory
+                .newest()
+                .iter()
+                .map(|batch| batch.effective_size())
+                .sum::<f64>()
+                / n as f64,
             agreement,
         ];
         self.kernel = kernel;

@@ -11,8 +11,9 @@ use stein::{Error, Result};
 use super::Arguments;
 
 /// The experiments that there are, with their files.
-const EXPERIMENTS: [(&str, &str); 2] = [
+const EXPERIMENTS: [(&str, &str); 3] = [
     ("maze", include_str!("../../../../../experiments/maze.toml")),
+    ("diversity", include_str!("../../../../../experiments/diversity.toml")),
     ("locomotion", include_str!("../../../../../experiments/locomotion.toml")),
 ];
 
