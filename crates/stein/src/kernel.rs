@@ -9,7 +9,9 @@
 //!
 //! With p = ½ the kernel is one of the distance √D (of JS it is a metric: Endres & Schindelin 2003), whose slope does not
 //! vanish between policies that are alike; with p = 1 it is the paper's. If exp(-D/T) is positive definite for every T, so is
-//! exp(-(D/T)^p) for p in (0, 1] (Schoenberg 1938). The median is that of the distances between pairs of different policies; it counts as a constant in the gradient.
+//! exp(-(D/T)^p) for p in (0, 1] (Schoenberg 1938).
+//!
+//! The median is that of the distances between pairs of different policies; it counts as a constant in the gradient.
 //! References: Gangwani, Peng, Zhou 2020; Liu, Ramachandran, Liu, Peng 2017 (SVPG).
 
 use crate::divergence::Divergence;

@@ -137,7 +137,7 @@ pub trait Task: Send + Sync {
     /// Makes one environment. Called once per policy.
     fn make(&self) -> Result<Box<dyn Env>>;
 
-    /// Names of the signals that this task calls behaviour φ(s), e.g. the forward velocity of a runner: what
+    /// Names of the signals that this task calls behaviour φ(s), e.g. the pace of a runner: what
     /// `qd.behaviour = "task"` keeps different and `policy_information` measures. None: the whole observation.
     fn behaviour(&self) -> &'static [&'static str] {
         &[]

@@ -1,12 +1,13 @@
 //! How task and diversity are weighed against each other (Equation 3 and its variants).
 //!
 //! ```text
-//! g_i  gradient of the clipped surrogate of the task, d_i that of the one diversity reward R_i = 1/(n-1)·Σ_{j≠i} k_ij·r_ij
+//! g_i  gradient of the clipped surrogate of the task
+//! d_i  that of the one diversity reward R_i = 1/(n-1)·Σ_{j≠i} k'_ij·r_ij, k' the slope of the kernel (kernel.rs)
 //!
 //! nats          Δθ_i = g_i + (ω/T)·d_i                        advantages of the task of deviation 1, of R_i in nats
 //! constrained   Δθ_i = g_i + h_i·(ω/T)·d_i                    h_i falls while policy i earns less than its quota; 0 for the best
 //! normalised    Δθ_i = (1-ω)·g_i + ω·d_i                      both of deviation 1
-//! published     Δθ_i = (1/n)·[ g_i + (1/T)·(n-1)·d_i ]        both raw: Equation 3 as printed
+//! published     Δθ_i = (1/n)·[ g_i + (1/T)·(n-1)·d_i ]        both raw: Equation 3 as printed, where p = 1
 //! ```
 //!
 //! With `share`, g_i is g_i + Σ_{j≠i} k_ij·g_j, divided by 1 + Σ_{j≠i} k_ij but for "published". A policy whose task rewards
@@ -22,8 +23,8 @@
 //! J_i ≥ J_0 + α·(max_j J_j - J_0) - slack·|J_0|,       h_i = 1/(1 + exp(-x_i)),   x_i ← x_i + ½·(J_i - quota)/(max_j J_j - quota)
 //! ```
 //!
-//! x_i, kept in [-4, 4], is minus the logarithm of a Lagrange multiplier; the fraction is kept in [-1, 1]. J is a running mean of returns while
-//! training. References: Gangwani, Peng & Zhou 2020; Kumar et al. 2020 (SMERL); Zahavy et al. 2022 (DOMiNO).
+//! x_i, kept in [-4, 4] and 4 at first, is minus the logarithm of a Lagrange multiplier; the fraction is kept in [-1, 1]. J is a
+//! running mean of returns while training, J_0 the mean of the first ones. References: Gangwani, Peng & Zhou 2020; Kumar et al. 2020 (SMERL); Zahavy et al. 2022 (DOMiNO).
 
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +43,7 @@ pub enum Weighting {
     Constrained,
     /// Both of deviation 1, weighed by ω.
     Normalised,
-    /// As Equation 3 has it: 1/n and 1/T, raw advantages.
+    /// As Equation 3 has it (with `qd.power = 1`): 1/n and 1/T, raw advantages; ω plays no part.
     Published,
 }
 

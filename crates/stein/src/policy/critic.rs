@@ -1,4 +1,4 @@
-//! Critics: S value networks for each policy, one a reward stream (stream 0 is the task's).
+//! Critics: S value networks for each policy, one a reward stream (stream 0 is the task's; `qd` has one more, of diversity).
 //!
 //! ```text
 //! V(s) = mean + deviation·net(s)              mean, deviation: running statistics of the critic's own return targets

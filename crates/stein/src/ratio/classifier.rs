@@ -1,4 +1,4 @@
-//! A judge for ratios: an n-way classifier of whose sample an (s,a) is, trained on one half of the data.
+//! A judge for ratios: an n-way classifier of whose sample an (s,a), or a behaviour φ(s), is, trained on one half of the data.
 //!
 //! ```text
 //! log ρ_a/ρ_b ≈ logit_a - logit_b                       every policy has the same total weight (softmax.rs)

@@ -49,8 +49,8 @@ pub struct RatioConfig {
     pub warmup_updates: usize,
     /// How many of a policy's last rollouts are its data.
     pub rollouts: usize,
-    /// While ratios steer nothing (ω = 0 and nothing is shared), they are updated for the metrics in every so many
-    /// iterations only, and in the last, by eight times as many passes.
+    /// While ratios steer nothing (ω = 0, nothing is shared, every policy's task says something), they are updated for the
+    /// metrics in every so many iterations only, and in the last, by eight times as many passes.
     pub idle: usize,
     /// Adam's learning rate of n-way classifiers, densities (NCE), ν (DualDICE, ValueDICE) and the adversary g (GenDICE);
     /// absent: 2e-3 for classifiers, 5e-4 for the others, for GenDICE 4e-3.
@@ -62,7 +62,7 @@ pub struct RatioConfig {
     /// Next actions that are averaged inside B^π ν; absent: 4 on pooled data and for ValueDICE, else 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_actions: Option<usize>,
-    /// Weight of the gradient penalty of NCE and ValueDICE; 0 for none.
+    /// Weight of the gradient penalty of NCE with densities and of ValueDICE on pairs; 0 for none.
     pub gradient_penalty: f64,
     /// Largest norm of a gradient.
     pub gradient_clip: f64,

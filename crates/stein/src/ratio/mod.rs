@@ -2,7 +2,8 @@
 //! once.
 //!
 //! Notation: **ζ_ab = ρ_a/ρ_b always**. It is learned from b's transitions with a's next and initial actions, and
-//! its constant is set by [`bridge`] (both policies' samples) or [`normalise`] (b's alone). Occupancies are normalised to 1 over non-terminal pairs (s,a).
+//! its constant is set by [`bridge`] (both policies' samples) or [`normalise`] (b's alone). Occupancies are normalised to 1
+//! over non-terminal pairs (s,a). NCE can have a behaviour φ(s) in place of (s,a) (`qd.behaviour`, `blur.rs`).
 //!
 //! | estimator | file | networks |
 //! |---|---|---|

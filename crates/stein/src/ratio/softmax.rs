@@ -1,4 +1,4 @@
-//! An n-way softmax classifier of whose sample an (s,a) is: one trunk, an output for each policy.
+//! An n-way softmax classifier of whose sample an (s,a), or a behaviour φ(s), is: one trunk, an output for each policy.
 //!
 //! ```text
 //! min  -1/n·Σ_i E_{ρ_i}[ log softmax(l(s,a))_i ] + l2·‖θ‖²            log ρ_a/ρ_b = l_a - l_b
@@ -9,7 +9,7 @@
 //! stratified along the cumulative weights, so that a minibatch has something of every stretch of the data.
 //!
 //! The samples of one policy are one chunk of a minibatch. Chunks are passed in parallel and their gradients are summed in the
-//! order of the policies, so the result does not depend on the number of threads. It is NCE's second form
+//! order of the policies, so the result does not depend on the number of threads. It is NCE's default form
 //! (`nce_softmax.rs`), the features of pooled DICE, and the judge of them all (`classifier.rs`).
 
 use rand::RngExt;

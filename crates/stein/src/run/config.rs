@@ -1,4 +1,4 @@
-//! Settings of a run: one documented field each, defaults from the paper, checked before anything starts.
+//! Settings of a run: one documented field each, checked before anything starts. `docs/algorithm.md` says where defaults come from.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Exact densities are sums of up to hundreds of Gaussians, so rank correlation and error are taken over every 20th
-//! transition; D_JS and D_KLS from ζ̂ use them all. Ratios are clamped to [1/20, 20] in the error, as where they are used.
+//! transition; D_JS and D_KLS from ζ̂ use them all. Ratios are clamped to [1/20, 20] in the error, as
+//! they are by default where they are used (`qd.clamp`).
 
 use rand_distr::{Distribution, StandardNormal};
 

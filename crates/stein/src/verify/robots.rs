@@ -1,8 +1,9 @@
 //! Estimators on a real run: moving policies of a task without known ratios, held against a judge with far more data.
 //!
 //! ```text
-//! run        `qd` with the defaults (NCE) but for PPO's learning rate; every estimator follows its rollouts iteration by
-//!            iteration, as in Algorithm 1, and sees no other steps
+//! run        `qd` with NCE of states and actions, weighting "normalised" from ω = .5 on, 5 epochs and the learning rate of
+//!            `Watch`, else the defaults; every estimator follows its rollouts iteration by iteration, as in Algorithm 1,
+//!            and sees no other steps
 //! moments    at some iterations the policies are frozen and take `fresh` further steps each
 //! judge      n-way classifiers (ratio/softmax.rs), two on each half of those: log ρ_a/ρ_b is the mean of all; the rank
 //!            correlation of the halves with each other is the ceiling, what two independent answers have in common

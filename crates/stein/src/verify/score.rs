@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rmse    √(Σ ρ_b·(ζ̂ - ζ)²)                      rank    Spearman's correlation of log ζ̂ and log ζ
-//! js, kls D_JS and D_KLS from ζ̂ on both policies' samples, as in training (ratios clamped to [1/20, 20])
+//! js, kls D_JS and D_KLS from ζ̂ on both policies' samples, as in training (ratios clamped to [1/20, 20], the default)
 //! mean    E_{ρ_b}[ζ̂] before normalisation         value   |E_{ρ_b}[ζ̂·r] - η(π_a)|, the error of off-policy evaluation
 //! ```
 
