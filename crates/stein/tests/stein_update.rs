@@ -406,7 +406,7 @@ fn the_method_guides_every_policy_away_from_every_other() {
 fn where_the_task_says_nothing_diversity_has_all_the_weight() {
     let mut scene = scene();
     for rollout in &mut scene.rollouts[1..] {
-        rollout.rewards.fill(0.0);
+        rollout.silent = true;
     }
     let ensemble = ensemble(&scene.config, &scene.spec);
     for omega in [0.0, 0.2] {

@@ -48,7 +48,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         spec.signals.join(", "),
         match task.behaviour() {
             [] => "the whole observation".into(),
-            names => names.join(", "),
+            names => format!("{} at a resolution of {}", names.join(", "), task.resolution()),
         },
         toml::to_string(&settings).unwrap_or_default()
     ));

@@ -14,7 +14,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::weighting::{Quota, Weighting, has_no_task};
+use super::weighting::{Quota, Weighting};
 use super::{Guidance, Method};
 use crate::divergence::{self, Divergence, Shift};
 use crate::env::behaviour::{Behaviour, Column};
@@ -84,13 +84,13 @@ impl Default for QdConfig {
             resolution: None,
             shift: None,
             clamp: 20.0,
-            omega_start: 1.0,
+            omega_start: 0.5,
             omega_end: 0.0,
             omega_until: 0.8,
             share: false,
             weighting: Weighting::Constrained,
             quota: 0.9,
-            slack: 2.0,
+            slack: 1.0,
         }
     }
 }
@@ -121,6 +121,12 @@ impl QdConfig {
                  qd.behaviour=state-action, or qd.estimator=nce",
                 self.estimator
             )));
+        }
+        if behaviour.is_state_action() && self.resolution.is_some_and(|resolution| resolution > 0.0) {
+            return Err(Error::input(
+                "qd.resolution is for behaviour φ(s) and qd.behaviour is \"state-action\": name signals there, or leave \
+                 qd.resolution out",
+            ));
         }
         behaviour.columns(&spec)?;
         self.behaviour = Some(behaviour);
@@ -245,25 +251,21 @@ impl Qd {
 
     /// D_ij for all pairs, each the average of the value from ζ_ji and from 1/ζ_ij.
     fn divergences(&self, ratios: &[PairRatio], newest: &[&Transitions]) -> Vec<f64> {
-        let n = self.n;
-        let mut d = vec![0.0; n * n];
-        for i in 0..n {
-            for j in (0..n).filter(|&j| j != i) {
-                let (w_i, w_j) = (&newest[i].weights[..], &newest[j].weights[..]);
-                let ji = &ratios[ratio::pair_number(j, i, n)];
-                let direct = divergence::value(self.divergence.as_ref(), self.bound, (&ji.on_b, w_i), (&ji.on_a, w_j));
-                let ij = &ratios[ratio::pair_number(i, j, n)];
-                let turn = |logs: &[f32]| logs.iter().map(|x| -x).collect::<Vec<f32>>();
-                let turned = divergence::value(
-                    self.divergence.as_ref(),
-                    self.bound,
-                    (&turn(&ij.on_a), w_i),
-                    (&turn(&ij.on_b), w_j),
-                );
-                d[i * n + j] = 0.5 * (direct + turned);
+        let (n, divergence) = (self.n, self.divergence.as_ref());
+        let of_pair = |at: usize| {
+            let (i, j) = (at / n, at % n);
+            if i == j {
+                return 0.0;
             }
-        }
-        d
+            let (w_i, w_j) = (&newest[i].weights[..], &newest[j].weights[..]);
+            let ji = &ratios[ratio::pair_number(j, i, n)];
+            let direct = divergence::value(divergence, self.bound, (&ji.on_b, w_i), (&ji.on_a, w_j));
+            let ij = &ratios[ratio::pair_number(i, j, n)];
+            let turn = |logs: &[f32]| logs.iter().map(|x| -x).collect::<Vec<f32>>();
+            let (on_i, on_j) = (turn(&ij.on_a), turn(&ij.on_b));
+            0.5 * (direct + divergence::value(divergence, self.bound, (&on_i, w_i), (&on_j, w_j)))
+        };
+        (0..n * n).into_par_iter().map(of_pair).collect()
     }
 
     /// Weights of the task gradients, `[n][n]`, and of each policy's diversity; `idle[i]` says that the task tells policy i
@@ -283,7 +285,7 @@ impl Qd {
                 _ => diverse,
             } as f32;
             if idle[i] {
-                task[i * n + i] = 0.0;
+                task[i * n..][..n].fill(0.0);
                 diversity[i] = (1.0 / self.temperature) as f32;
             }
         }
@@ -291,7 +293,7 @@ impl Qd {
     }
 
     /// A rollout as its ratios are read: at the resolution of behaviour.
-    fn seen(&self, batch: &Transitions, iteration: usize) -> Transitions {
+    fn seen(&self, i: usize, batch: &Transitions, iteration: usize) -> Transitions {
         if self.resolution == 0.0 {
             return batch.clone();
         }
@@ -300,6 +302,7 @@ impl Qd {
             self.behaviour.len(),
             self.resolution,
             self.config.seed,
+            2 * self.n + i,
             iteration,
         )
     }
@@ -405,19 +408,15 @@ impl Method for Qd {
         let qd = &self.config.qd;
         self.quota.observe(rollouts, qd.quota, qd.slack);
         let omega = qd.omega(iteration, self.config.iterations);
-        let idle: Vec<bool> = rollouts.iter().map(has_no_task).collect();
+        let idle: Vec<bool> = rollouts.iter().map(|rollout| rollout.silent).collect();
         let steers = qd.steers(omega) || idle.contains(&true);
         let last = iteration + 1 == self.config.iterations;
         if !steers && !last && !iteration.is_multiple_of(self.config.ratio.idle) {
             return Ok(self.rest(rollouts, omega));
         }
         let mut data = self.memory.data();
-        let newest: Vec<Transitions> = self
-            .memory
-            .newest()
-            .into_iter()
-            .map(|batch| self.seen(batch, iteration))
-            .collect();
+        let newest = self.memory.newest().into_iter().enumerate();
+        let newest: Vec<Transitions> = newest.map(|(i, batch)| self.seen(i, batch, iteration)).collect();
         if self.resolution > 0.0 {
             for (i, data) in data.iter_mut().enumerate() {
                 blur(data, self.resolution, self.config.seed, i, iteration);
@@ -446,7 +445,7 @@ impl Method for Qd {
         if !loss.is_finite() || kernel.iter().any(|k| !k.is_finite()) {
             return Err(Error::failed(format!(
                 "iteration {}: the ratio estimator {} is no longer finite; lower ratio.learning_rate or raise \
-                 ratio.gradient_penalty",
+                 ratio.l2 (ratio.ridge for pooled data)",
                 iteration + 1,
                 self.config.qd.estimator
             )));

@@ -10,8 +10,8 @@
 //! published     Δθ_i = (1/n)·[ g_i + (1/T)·(n-1)·d_i ]        both raw: Equation 3 as printed, where p = 1
 //! ```
 //!
-//! With `share`, g_i is g_i + Σ_{j≠i} k_ij·g_j, divided by 1 + Σ_{j≠i} k_ij but for "published". A policy whose task rewards
-//! say nothing (see `is_silent`) follows d_i alone, with the weight 1/T: there ω has nothing to weigh.
+//! With `share`, g_i is g_i + Σ_{j≠i} k_ij·g_j, divided by 1 + Σ_{j≠i} k_ij but for "published". A policy whose task has said
+//! nothing so far (`Rollout::silent`) follows d_i alone, with the weight 1/T: there ω has nothing to weigh.
 //!
 //! In nats the advantage of R_i needs no unit of the task, does not grow with n, and fades by itself: where policies are
 //! told apart for certain, r_ij is the same at every step. Standardised, such a stream would be noise of size 1.
@@ -20,7 +20,7 @@
 //! earned, for rewards that are found late only by policies which first earn less:
 //!
 //! ```text
-//! J_i ≥ J_0 + α·(max_j J_j - J_0) - slack·|J_0|,       h_i = 1/(1 + exp(-x_i)),   x_i ← x_i + ½·(J_i - quota)/(max_j J_j - quota)
+//! J_i ≥ min(J_0 + α·(J* - J_0), J*) - slack·|J_0|,   J* = max_j J_j,       h_i = 1/(1 + exp(-x_i)),   x_i ← x_i + ½·(J_i - quota)/(J* - quota)
 //! ```
 //!
 //! x_i, kept in [-4, 4] and 4 at first, is minus the logarithm of a Lagrange multiplier; the fraction is kept in [-1, 1]. J is a
@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::policy::Rollout;
-use crate::policy::advantage::{Units, is_silent};
+use crate::policy::advantage::Units;
 use crate::run::checkpoint::Checkpoint;
 
 /// How the parts of the Stein gradient are weighed.
@@ -67,11 +67,6 @@ impl Weighting {
         };
         [task, if share { task } else { 0.0 }, diversity]
     }
-}
-
-/// Whether the task rewards of a policy's rollout tell it nothing.
-pub fn has_no_task(rollout: &Rollout) -> bool {
-    is_silent(rollout, &rollout.rewards)
 }
 
 /// Rate of the running means of returns.
@@ -115,22 +110,19 @@ impl Quota {
                 *known + RETURN_RATE * (mean - *known)
             };
         }
-        let earned = || self.returns.iter().copied().filter(|j| !j.is_nan());
-        if earned().count() == 0 {
+        if self.returns.iter().any(|earned| earned.is_nan()) {
             return;
         }
         if self.untrained.is_nan() {
-            self.untrained = earned().sum::<f64>() / earned().count() as f64;
+            self.untrained = self.returns.iter().sum::<f64>() / self.returns.len() as f64;
         }
-        let best = earned().fold(f64::NEG_INFINITY, f64::max);
+        let best = self.returns.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let first = self.untrained;
-        let quota = first + share * (best - first) - slack * first.abs();
+        let quota = (first + share * (best - first)).min(best) - slack * first.abs();
         for (x, &earned) in self.x.iter_mut().zip(&self.returns) {
             // Where all earn the same there is no quota to miss.
-            let missed = (earned - quota) / (best - quota).max(1e-9);
-            if !missed.is_nan() {
-                *x = (*x + STEP * missed.clamp(-1.0, 1.0)).clamp(-LARGEST, LARGEST);
-            }
+            let above = (earned - quota) / (best - quota).max(1e-9);
+            *x = (*x + STEP * above.clamp(-1.0, 1.0)).clamp(-LARGEST, LARGEST);
         }
     }
 
@@ -202,6 +194,15 @@ mod tests {
             quota.observe(&earning(&[1000.0, 950.0, 960.0]), 0.9, 0.0);
         }
         assert!(quota.allows(2) > 0.9, "{quota:?}");
+    }
+
+    #[test]
+    fn who_earns_no_less_than_the_others_misses_nothing() {
+        // Nobody does better than untrained: the quota is what the best has, not more.
+        let mut quota = Quota::new(3);
+        quota.observe(&earning(&[0.0, 0.0, 0.0]), 0.9, 0.0);
+        (0..40).for_each(|_| quota.observe(&earning(&[-1.0, -1.0, -1.0]), 0.9, 0.0));
+        assert!(quota.allows(1) > 0.4, "{quota:?}");
     }
 
     #[test]

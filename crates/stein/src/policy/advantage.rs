@@ -49,7 +49,7 @@ impl Units {
             Units::Centred => 1.0,
             Units::Standard => variance.sqrt(),
         };
-        if deviation < 1e-6 * (1.0 + mean.abs()) {
+        if self == Units::Standard && deviation < 1e-6 * (1.0 + mean.abs()) {
             values.fill(0.0);
         } else {
             values

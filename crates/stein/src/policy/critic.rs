@@ -156,8 +156,9 @@ impl Critics {
     }
 
     /// Values of every row, then advantages and targets of every stream. `rewards(i, s)` are those of stream s of policy
-    /// i, `units(s)` the units of its advantages; the task is stream 0. A stream whose rewards say nothing has the
-    /// advantage 0: what its critic errs by is no guide.
+    /// i, `units(s)` the units of its advantages; the task is stream 0. A stream that says nothing has the advantage 0: what
+    /// its critic errs by is no guide. The task is heard once and for all, since later its critic knows of more than one
+    /// rollout; further streams are made anew in each.
     pub fn judge<'a>(
         &self,
         rollouts: &[Rollout],
@@ -175,7 +176,11 @@ impl Critics {
                 let mut advantage = vec![0.0; rollout.steps()];
                 advantages(rollout, rewards(i, s), &values, gamma, lambda, &mut advantage);
                 let targets = advantage.iter().zip(&values).map(|(a, v)| a + v).collect();
-                if is_silent(rollout, rewards(i, s)) {
+                let silent = match s {
+                    0 => rollout.silent,
+                    _ => is_silent(rollout, rewards(i, s)),
+                };
+                if silent {
                     advantage.fill(0.0);
                 } else {
                     units(s).apply(&mut advantage);
@@ -362,6 +367,7 @@ mod tests {
             next: (1..=steps as u32).collect(),
             terminated: vec![false; steps],
             ended: (1..=steps).map(|t| t == steps).collect(),
+            silent: true,
             ..Rollout::default()
         };
         let rewards = [vec![0.0; steps], (0..steps).map(|t| t as f32).collect::<Vec<f32>>()];
@@ -372,6 +378,11 @@ mod tests {
                 "{units:?}: constant rewards are silent"
             );
             assert!(judged.advantages[1].iter().any(|&a| a != 0.0));
+            let swapped = critics.judge(std::slice::from_ref(&rollout), |_, s| &rewards[1 - s], &ppo, |_| units);
+            assert!(
+                swapped.advantages[1].iter().all(|&a| a == 0.0),
+                "{units:?}: also those of diversity"
+            );
         }
     }
 

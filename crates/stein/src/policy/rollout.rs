@@ -42,6 +42,8 @@ pub struct Rollout {
     pub initial: Vec<u32>,
     /// Whether the last step also ended its episode.
     pub next_is_new_episode: bool,
+    /// Whether the task's rewards have said nothing so far, in this rollout and before: the policy has no task yet.
+    pub silent: bool,
     /// Return and length of the episodes that ended in this rollout.
     pub episodes: Vec<(f64, usize)>,
     /// How many of them ended because the simulation broke down.
@@ -93,6 +95,8 @@ pub struct Worker {
     /// What is recorded as behaviour.
     behaviour: Vec<Column>,
     signals: Vec<f64>,
+    /// The one reward of all steps so far, before the task has said anything; NaN since.
+    constant: f64,
 }
 
 impl Worker {
@@ -107,6 +111,7 @@ impl Worker {
             action: vec![0.0; spec.action()],
             behaviour: Vec::new(),
             signals: vec![0.0; spec.signals.len()],
+            constant: f64::INFINITY,
             env,
             spec,
             episode: 0,
@@ -168,7 +173,7 @@ impl Worker {
             rollout.observations.extend(self.observation.iter().map(|&x| x as f32));
             normalizer.apply(&rollout.observations[row..], &mut normalized);
             rollout.normalized.extend_from_slice(&normalized);
-            self.behave(&mut rollout.behaviour);
+            self.behave(&mut rollout.behaviour)?;
             let log_prob = actor.sample(&normalized, &mut random, &mut u, &mut action);
             let step = self.step(&action)?;
             rollout.unsquashed.extend_from_slice(&u);
@@ -192,6 +197,7 @@ impl Worker {
                 self.begin()?;
             }
         }
+        rollout.silent = self.listen(&rollout.rewards);
         rollout.observations.extend_from_slice(&last);
         let row = rollout.normalized.len();
         rollout.normalized.resize(rollout.observations.len(), 0.0);
@@ -199,15 +205,39 @@ impl Worker {
         Ok(())
     }
 
+    /// Whether rewards have said nothing up to these: all 0, or all the same where no episode can end by itself, so that
+    /// whatever the policy did it would have got as much.
+    fn listen(&mut self, rewards: &[f32]) -> bool {
+        for &reward in rewards {
+            let reward = f64::from(reward);
+            if self.constant == f64::INFINITY && (reward == 0.0 || !self.spec.can_terminate) {
+                self.constant = reward;
+            } else if reward != self.constant {
+                self.constant = f64::NAN;
+            }
+        }
+        !self.constant.is_nan()
+    }
+
     /// Adds the behaviour of the present state.
-    fn behave(&mut self, rows: &mut Vec<f32>) {
+    fn behave(&mut self, rows: &mut Vec<f32>) -> Result<()> {
         if self.behaviour.iter().any(|column| matches!(column, Column::Signal(_))) {
             self.env.signals(&mut self.signals);
         }
-        rows.extend(self.behaviour.iter().map(|column| match *column {
-            Column::Signal(index) => self.signals[index] as f32,
-            Column::Observation(index) => self.observation[index] as f32,
-        }));
+        for column in &self.behaviour {
+            let value = match *column {
+                Column::Signal(index) if !self.signals[index].is_finite() => {
+                    return Err(Error::failed(format!(
+                        "policy {}: the environment returned the signal {} = {}; mend it, or leave it out of qd.behaviour",
+                        self.policy, self.spec.signals[index], self.signals[index]
+                    )));
+                }
+                Column::Signal(index) => self.signals[index],
+                Column::Observation(index) => self.observation[index],
+            };
+            rows.push(value as f32);
+        }
+        Ok(())
     }
 
     fn step(&mut self, action: &[f32]) -> Result<Step> {
@@ -224,6 +254,7 @@ impl Worker {
         let name = |what: &str| format!("worker.{}.{what}", self.policy);
         checkpoint.insert_u64(&name("episode"), &[1], &[self.episode]);
         checkpoint.insert_f64(&name("taken"), &[self.taken.len()], &self.taken);
+        checkpoint.insert_f64(&name("constant"), &[1], &[self.constant]);
         checkpoint.insert_f64(&name("observation"), &[self.observation.len()], &self.observation);
     }
 
@@ -235,6 +266,7 @@ impl Worker {
             .shape(&name("taken"))
             .map_or(0, |shape| shape.iter().product());
         let taken = checkpoint.take_f64(&name("taken"), &[length])?;
+        self.constant = checkpoint.take_f64(&name("constant"), &[1])?[0];
         let expected = checkpoint.take_f64(&name("observation"), &[self.observation.len()])?;
         self.episode = episode.max(1) - 1;
         self.begin()?;

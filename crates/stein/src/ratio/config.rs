@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::unknown;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Which distribution of (s,a) the ratios are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,6 +127,16 @@ impl RatioConfig {
             "gendice" => (4e-3, 4e-4, 1),
             _ => return Err(unknown(estimator)),
         };
+        let cure = match estimator {
+            "nce" if self.nce == NceForm::Softmax => Some("ratio.nce=densities"),
+            "dualdice" | "valuedice" | "gendice" if self.data == Data::Pooled => Some("ratio.data=pair"),
+            _ => None,
+        };
+        if let (Some(cure), true) = (cure, self.gradient_penalty > 0.0) {
+            return Err(Error::input(format!(
+                "ratio.gradient_penalty has no part in this form of {estimator}: set it to 0, or {cure}"
+            )));
+        }
         self.learning_rate.get_or_insert(rate);
         self.zeta_learning_rate.get_or_insert(zeta_rate);
         self.next_actions.get_or_insert(actions);

@@ -198,6 +198,9 @@ pub(crate) fn plain_words(error: &toml::de::Error) -> String {
         .replace("invalid type: map", "invalid type: table")
         .replace('\n', " ");
     match expected {
+        None if wrong.contains("untagged enum Behaviour") => {
+            "expected state-action, state, task or a list of signals and numbers of observations, as in [\"velocity\", 3]".into()
+        }
         None => wrong,
         Some("u64" | "usize") => wrong + ", expected a whole number, 0 or more",
         Some("f64") => wrong + ", expected a number",

@@ -178,7 +178,7 @@ impl Pool {
         }
         let each = means.iter().zip(&squares);
         let mut standard: Vec<(f32, f32)> = each
-            .map(|(mean, square)| (*mean as f32, ((square - mean * mean).max(0.0).sqrt() + 1e-6) as f32))
+            .map(|(mean, square)| (*mean as f32, (square - mean * mean).max(1e-6).sqrt() as f32))
             .collect();
         standard[entries - 1] = (0.0, 1.0);
         standard
