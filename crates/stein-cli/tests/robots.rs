@@ -83,7 +83,7 @@ fn a_replay_has_one_observation_more_than_steps_and_goes_on_after_a_fall() {
         watched["observations"], record["observations"],
         "to look changes nothing"
     );
-    let names = ["com_x", "pitch", "unstable", "velocity", "x", "z"];
+    let names = ["com_x", "pace", "pitch", "unstable", "velocity", "x", "z"];
     assert_eq!(support::keys(&watched["signals"]), names);
     let of = |name: &str, state: usize| watched["signals"][name][state].as_f64().unwrap();
     for (state, seen) in record["observations"].as_array().unwrap().iter().enumerate() {
