@@ -236,7 +236,7 @@ impl Env for Runner {
         self.observe(observation);
         let truncated = self.steps >= self.spec.horizon;
         if self.unstable {
-            self.velocity = 0.0;
+            (self.velocity, self.pace) = (0.0, 0.0);
             return Step {
                 reward: 0.0,
                 terminated: true,

@@ -344,7 +344,7 @@ fn a_blown_up_simulation_ends_the_episode_and_is_counted() {
             assert_eq!((step.reward, step.terminated), (0.0, true), "{robot} {velocity}");
             assert!(seen.iter().all(|value| value.abs() < 10.0), "{seen:?}");
             let now = signals(env.as_mut());
-            assert_eq!([now[3], now[5]], [0.0, 1.0]);
+            assert_eq!([now[3], now[5], now[6]], [0.0, 1.0, 0.0]);
             // The next step is an ordinary one again.
             let (next, _) = self::step(env.as_mut(), &action);
             assert!(!next.terminated && next.reward.is_finite());
@@ -357,21 +357,41 @@ fn a_blown_up_simulation_ends_the_episode_and_is_counted() {
 /// An episode of a hopper whose centre of mass has these velocities, one a step, and whose root moves by as many metres.
 /// It may blow up in one more step, back to where it began.
 fn moving(velocities: &[f64], unstable: bool) -> Episode {
-    let mut signals = vec![0.0; 6];
+    let mut signals = vec![0.0; 7];
     let (mut x, mut centre) = (0.0, 0.0);
     for velocity in velocities {
         x += velocity;
         centre += velocity * 0.008;
-        signals.extend([x, 1.0, 0.0, 7.0, centre, 0.0]);
+        signals.extend([x, 1.0, 0.0, 7.0, centre, 0.0, 5.0]);
     }
     if unstable {
-        signals.extend([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        signals.extend([0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
     }
     Episode {
         rewards: vec![1.0; velocities.len() + usize::from(unstable)],
         signals,
         terminated: unstable,
         ..Episode::default()
+    }
+}
+
+#[test]
+fn pace_is_a_running_mean_of_the_velocity() {
+    for (robot, dt) in [("hopper", 0.008), ("halfcheetah", 0.05)] {
+        let mut env = make(robot, "");
+        place(robot, env.as_mut(), |_, qvel| qvel[0] = 2.0);
+        let action = vec![0.3; env.spec().action()];
+        let mut pace = 0.0;
+        assert_eq!(signals(env.as_mut())[6], pace);
+        for _ in 0..40 {
+            step(env.as_mut(), &action);
+            let now = signals(env.as_mut());
+            pace += (1.0 - f64::exp(-dt / 0.3)) * (now[3] - pace);
+            assert!((now[6] - pace).abs() < 1e-9, "{robot}: {} {pace}", now[6]);
+        }
+        assert!(pace != 0.0);
+        place(robot, env.as_mut(), |_, _| ());
+        assert_eq!(signals(env.as_mut())[6], 0.0, "a new episode begins anew");
     }
 }
 
