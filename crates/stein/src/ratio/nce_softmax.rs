@@ -38,26 +38,31 @@ impl NceSoftmax {
     }
 }
 
+/// Trains a classifier for one round, here and for the features of pooled DICE; returns the mean cross-entropy.
+pub(crate) fn train(net: &mut Softmax, settings: &EstimatorConfig, round: &Round<'_>) -> f64 {
+    let ratio = &settings.ratio;
+    let encode = |data| encode_all(round.policies, data);
+    let features: Vec<Vec<f32>> = round.data.par_iter().map(encode).collect();
+    let weights: Vec<&[f32]> = round.data.iter().map(|data| &data.weights[..]).collect();
+    let mut randoms: Vec<_> = (0..settings.n)
+        .map(|i| stream(round.seed, Purpose::RatioOrder, i, round.round))
+        .collect();
+    let rate = settings.learning_rate;
+    let lessons = Lessons {
+        features: &features,
+        weights: &weights,
+        updates: SPLIT * round.updates,
+        each: ratio.minibatch.div_ceil(SPLIT),
+        rate: (round.rate.0 * rate, FALL * round.rate.1 * rate),
+        l2: ratio.l2,
+        clip: ratio.gradient_clip,
+    };
+    net.train(&lessons, &mut randoms)
+}
+
 impl Estimator for NceSoftmax {
     fn update(&mut self, round: &Round<'_>) -> f64 {
-        let ratio = &self.settings.ratio;
-        let encode = |data| encode_all(round.policies, data);
-        let features: Vec<Vec<f32>> = round.data.par_iter().map(encode).collect();
-        let weights: Vec<&[f32]> = round.data.iter().map(|data| &data.weights[..]).collect();
-        let mut randoms: Vec<_> = (0..self.settings.n)
-            .map(|i| stream(round.seed, Purpose::RatioOrder, i, round.round))
-            .collect();
-        let rate = self.settings.learning_rate;
-        let lessons = Lessons {
-            features: &features,
-            weights: &weights,
-            updates: SPLIT * round.updates,
-            each: ratio.minibatch.div_ceil(SPLIT),
-            rate: (round.rate.0 * rate, FALL * round.rate.1 * rate),
-            l2: ratio.l2,
-            clip: ratio.gradient_clip,
-        };
-        self.net.train(&lessons, &mut randoms)
+        train(&mut self.net, &self.settings, round)
     }
 
     fn log_zeta(

@@ -28,8 +28,8 @@ use self::problem::{Map, Pool, Problem, add, entries, factor, gram, read};
 use super::config::EstimatorConfig;
 use super::dice::encode_all;
 use super::policies::Policies;
-use super::softmax::{FALL, Lessons, SPLIT, Softmax, differences};
-use super::{Estimator, Round, Transitions};
+use super::softmax::{Softmax, differences};
+use super::{Estimator, Round, Transitions, nce_softmax};
 use crate::error::Result;
 use crate::nn::product::padded;
 use crate::rng::{Purpose, stream};
@@ -83,27 +83,6 @@ impl<S: Solver> Pooled<S> {
         }
     }
 
-    fn train(&mut self, round: &Round<'_>) {
-        let ratio = &self.settings.ratio;
-        let encode = |data| encode_all(round.policies, data);
-        let features: Vec<Vec<f32>> = round.data.par_iter().map(encode).collect();
-        let weights: Vec<&[f32]> = round.data.iter().map(|data| &data.weights[..]).collect();
-        let mut randoms: Vec<_> = (0..self.settings.n)
-            .map(|i| stream(round.seed, Purpose::RatioOrder, i, round.round))
-            .collect();
-        let rate = self.settings.learning_rate;
-        let lessons = Lessons {
-            features: &features,
-            weights: &weights,
-            updates: SPLIT * round.updates,
-            each: ratio.minibatch.div_ceil(SPLIT),
-            rate: (round.rate.0 * rate, FALL * round.rate.1 * rate),
-            l2: ratio.l2,
-            clip: ratio.gradient_clip,
-        };
-        self.net.train(&lessons, &mut randoms);
-    }
-
     /// log ζ_i of every policy on a batch: `[policy][sample]`.
     fn logs(&self, policies: &dyn Policies, batch: &Transitions) -> Vec<Vec<f32>> {
         let map = Map {
@@ -122,7 +101,7 @@ impl<S: Solver> Pooled<S> {
 
 impl<S: Solver> Estimator for Pooled<S> {
     fn update(&mut self, round: &Round<'_>) -> f64 {
-        self.train(round);
+        nce_softmax::train(&mut self.net, &self.settings, round);
         let (settings, size) = (&self.settings, self.standard.len());
         let pool = Pool::new(round.policies, round.data, settings.ratio.pool, round.seed, round.round);
         self.standard = pool.standard(&self.net, size);
