@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A step that ends its episode is followed by a reset: φ(s',a') is then the mean of φ(s0,a0). With that the solution has
-//! E_d[ζ_i] = 1 for occupancies normalised over non-terminal pairs, whatever their mass.
+//! `E_d[ζ_i] = 1` for occupancies normalised over non-terminal pairs, whatever their mass.
 //! All but the constant are standardised over d. Rows are sample-major, padded to whole vectors.
 
 use super::super::policies::Policies;
@@ -214,7 +214,7 @@ pub struct Problem<'a> {
     pub now: &'a [f32],
     /// Weights of the samples; they sum to 1.
     pub weights: &'a [f64],
-    /// B = E_d[φφᵀ].
+    /// `B = E_d[φφᵀ]`.
     pub b: &'a Matrix,
     /// Mean of φ(s',a'), of resets after an end.
     pub next: Vec<f32>,
@@ -310,7 +310,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// What the ridge adds to the constant's place, beside 1 elsewhere: next to nothing, so that E_d[ζ] = 1 is not paid for.
+/// What the ridge adds to the constant's place, beside 1 elsewhere: next to nothing, so that `E_d[ζ] = 1` is not paid for.
 pub const CONSTANT: f64 = 1e-6;
 
 /// L of matrix + weight·diag(1, …, 1, [`CONSTANT`]) = L·Lᵀ; where rounding has left no positive definite matrix, with more.
