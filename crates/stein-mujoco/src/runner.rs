@@ -314,10 +314,6 @@ macro_rules! runner_task {
                 $crate::runner::RESOLUTION
             }
 
-            fn rewarded(&self) -> bool {
-                self.rules().reward == $crate::runner::RewardSource::Task
-            }
-
             fn measure(&self, episodes: &[stein::env::Episode]) -> Vec<stein::env::Measure> {
                 $crate::measure::of_policy(episodes, self.rules().step_time)
             }

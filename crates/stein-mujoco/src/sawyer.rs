@@ -152,10 +152,6 @@ impl Task for SawyerConfig {
         0.2
     }
 
-    fn rewarded(&self) -> bool {
-        self.reward == RewardSource::Task
-    }
-
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
         measure::of_policy(episodes, self.success_distance)
     }

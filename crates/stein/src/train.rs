@@ -144,9 +144,14 @@ impl Trainer {
             mean(chosen.map(|critic| judgement.explained_variance(critic)))
         };
         let explained = [explained(true), explained(false)];
+        let size = |critic: usize| {
+            let (i, s) = (critic / (streams + 1), critic % (streams + 1));
+            f64::from(guidance.streams[i * streams + s - 1]) * judgement.size(critic)
+        };
+        let size = mean(critics.filter(|critic| critic % (streams + 1) > 0).map(size));
         Ok(Record {
             iteration: self.iteration,
-            metrics: self.metrics(&reports, value_loss, explained, rate),
+            metrics: self.metrics(&reports, value_loss, explained, size, rate),
             timings: Timings {
                 rollout,
                 ratio,
@@ -244,6 +249,7 @@ impl Trainer {
             "value_loss",
             "explained_variance",
             "explained_variance_diversity",
+            "diversity_size",
             "learning_rate",
         ]
         .map(String::from)
@@ -253,7 +259,14 @@ impl Trainer {
         names
     }
 
-    fn metrics(&self, reports: &[UpdateReport], value_loss: f64, explained: [f64; 2], rate: f64) -> Vec<f64> {
+    fn metrics(
+        &self,
+        reports: &[UpdateReport],
+        value_loss: f64,
+        explained: [f64; 2],
+        size: f64,
+        rate: f64,
+    ) -> Vec<f64> {
         let returns: Vec<f64> = self
             .rollouts
             .iter()
@@ -278,6 +291,7 @@ impl Trainer {
             value_loss,
             explained[0],
             explained[1],
+            size,
             rate,
         ];
         metrics.extend(returns);

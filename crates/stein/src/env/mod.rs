@@ -149,11 +149,6 @@ pub trait Task: Send + Sync {
         0.0
     }
 
-    /// Whether there is a task reward at all: without one, diversity alone is trained.
-    fn rewarded(&self) -> bool {
-        true
-    }
-
     /// What `stein eval` prints of one policy, besides its return.
     fn measure(&self, _episodes: &[Episode]) -> Vec<Measure> {
         Vec::new()

@@ -51,10 +51,9 @@ pub struct QdConfig {
     /// task's own where behaviour is "task", else 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<f64>,
-    /// Constant added to the diversity reward: "centred" (the exact gradient), "none", "one" (r(1) = 0) or "positive" (never
-    /// negative); absent: "centred", but "one" where episodes can terminate and there is no task reward.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shift: Option<Shift>,
+    /// Constant added to the diversity reward: "one" (r(1) = 0), "centred" (the exact gradient also where episodes can
+    /// terminate), "none" or "positive" (never negative).
+    pub shift: Shift,
     /// Ratios are kept within [1/clamp, clamp] where they are used.
     pub clamp: f64,
     /// Weight ω of diversity at the start.
@@ -63,6 +62,9 @@ pub struct QdConfig {
     pub omega_end: f64,
     /// Share of the iterations over which ω goes from its start to its end, linearly; it stays there afterwards.
     pub omega_until: f64,
+    /// How unequally ω is shared out: 0, every policy has ω; 1, from 0 for the first policy to 2·ω for the last, so that the
+    /// first follows the task alone.
+    pub ladder: f64,
     /// Whether the neighbours' task gradients enter.
     pub share: bool,
     /// Weighting of the parts: "nats", "constrained", "normalised" or "published".
@@ -82,13 +84,14 @@ impl Default for QdConfig {
             power: 0.5,
             behaviour: None,
             resolution: None,
-            shift: None,
+            shift: Shift::AtOne,
             clamp: 20.0,
-            omega_start: 0.5,
-            omega_end: 0.0,
+            omega_start: 1.0,
+            omega_end: 0.3,
             omega_until: 0.8,
+            ladder: 0.0,
             share: false,
-            weighting: Weighting::Constrained,
+            weighting: Weighting::Nats,
             quota: 0.9,
             slack: 1.0,
         }
@@ -101,11 +104,6 @@ impl QdConfig {
         let divergence = divergence::by_name(&self.divergence)?;
         self.temperature.get_or_insert(divergence.temperature());
         let spec = task.make()?.spec().clone();
-        self.shift.get_or_insert(if spec.can_terminate && !task.rewarded() {
-            Shift::AtOne
-        } else {
-            Shift::Centred
-        });
         let usual = || match self.estimator.as_str() {
             "nce" => Behaviour::Named("task".into()),
             _ => Behaviour::state_action(),
@@ -138,7 +136,13 @@ impl QdConfig {
         omega != 0.0 || self.share || self.weighting == Weighting::Published
     }
 
-    /// ω after `done` of all iterations.
+    /// ω_i of policy i of n, where ω is `omega`: a ladder of mean ω.
+    pub fn rung(&self, omega: f64, i: usize, n: usize) -> f64 {
+        let place = 2.0 * i as f64 / (n - 1) as f64 - 1.0;
+        omega * (1.0 + self.ladder * place)
+    }
+
+    /// ω in an iteration.
     pub fn omega(&self, iteration: usize, iterations: usize) -> f64 {
         let length = self.omega_until * iterations as f64;
         let share = if length > 0.0 {
@@ -205,7 +209,7 @@ impl Qd {
         Ok(Qd {
             n,
             temperature: qd.temperature.unwrap_or(divergence.temperature()),
-            shift: qd.shift.unwrap_or(Shift::Centred),
+            shift: qd.shift,
             bound: qd.clamp.ln(),
             divergence,
             estimator: ratio::build(&qd.estimator, n, width, gamma, &config.ratio, seed)?,
@@ -276,6 +280,7 @@ impl Qd {
         for i in 0..n {
             let row = &kernel[i * n..][..n];
             let neighbours = row.iter().sum::<f64>() - row[i];
+            let omega = qd.rung(omega, i, n);
             let [own, other, diverse] = qd.weighting.of_policy(omega, self.temperature, n, neighbours, qd.share);
             for j in 0..n {
                 task[i * n + j] = if j == i { own } else { other * row[j] } as f32;
@@ -349,11 +354,31 @@ impl Qd {
         (0..n).into_par_iter().map(of_policy).collect()
     }
 
+    /// Variance, divided by n, of the policies' mean behaviour in these rollouts, summed over its signals; NaN where behaviour
+    /// is states and actions.
+    fn between(&self, rollouts: &[Rollout]) -> f64 {
+        let width = self.behaviour.len();
+        if width == 0 {
+            return f64::NAN;
+        }
+        let of_signal = |signal: usize| {
+            let mean = |rollout: &Rollout| {
+                let values = rollout.behaviour.iter().skip(signal).step_by(width);
+                values.map(|&x| f64::from(x)).sum::<f64>() * width as f64 / rollout.behaviour.len() as f64
+            };
+            let means: Vec<f64> = rollouts.iter().map(mean).collect();
+            let centre = means.iter().sum::<f64>() / self.n as f64;
+            means.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / self.n as f64
+        };
+        (0..width).map(of_signal).sum()
+    }
+
     /// An iteration in which ratios steer nothing and are left alone: independent PPO, and no metrics of them.
     fn rest(&mut self, rollouts: &[Rollout], omega: f64) -> Guidance {
         let n = self.n;
         self.metrics = vec![f64::NAN; self.metric_names().len()];
         self.metrics[0] = omega;
+        self.metrics[1] = self.between(rollouts);
         self.kernel = vec![f64::NAN; n * n];
         let silence = |rollout: &Rollout| vec![0.0; rollout.rewards.len()];
         let (task, streams) = self.weights(&identity(n), omega, &vec![false; n]);
@@ -466,6 +491,7 @@ impl Method for Qd {
         let agreement = self.agreement(&policies, &ratios, iteration);
         self.metrics = vec![
             omega,
+            self.between(rollouts),
             streams.iter().map(|&w| f64::from(w)).sum::<f64>() / n as f64,
             spread.iter().sum::<f64>() / pairs,
             spread.iter().copied().fold(f64::INFINITY, f64::min),
@@ -501,6 +527,7 @@ impl Method for Qd {
     fn metric_names(&self) -> Vec<String> {
         [
             "omega",
+            "behaviour_between",
             "diversity_weight",
             "divergence_mean",
             "divergence_min",

@@ -4,10 +4,12 @@
 //! g_i  gradient of the clipped surrogate of the task
 //! d_i  that of the one diversity reward R_i = 1/(n-1)·Σ_{j≠i} k'_ij·r_ij, k' the slope of the kernel (kernel.rs)
 //!
-//! nats          Δθ_i = g_i + (ω/T)·d_i                        advantages of the task of deviation 1, of R_i in nats
-//! constrained   Δθ_i = g_i + h_i·(ω/T)·d_i                    h_i falls while policy i earns less than its quota; 0 for the best
-//! normalised    Δθ_i = (1-ω)·g_i + ω·d_i                      both of deviation 1
+//! nats          Δθ_i = g_i + (ω_i/T)·d_i                      advantages of the task of deviation 1, of R_i in nats
+//! constrained   Δθ_i = g_i + h_i·(ω_i/T)·d_i                  h_i falls while policy i earns less than its quota; 0 for the best
+//! normalised    Δθ_i = (1-ω_i)·g_i + ω_i·d_i                  both of deviation 1
 //! published     Δθ_i = (1/n)·[ g_i + (1/T)·(n-1)·d_i ]        both raw: Equation 3 as printed, where p = 1
+//!
+//! ω_i = ω·(1 + ladder·(2·i/(n-1) - 1)),  i = 0 … n-1          `qd.ladder`: 0, all alike; 1, policy 0 follows the task alone
 //! ```
 //!
 //! With `share`, g_i is g_i + Σ_{j≠i} k_ij·g_j, divided by 1 + Σ_{j≠i} k_ij but for "published". A policy whose task has said

@@ -101,21 +101,27 @@ pub struct Judgement {
 impl Judgement {
     /// 1 - Var(R - V)/Var(R) of one critic: how much of the spread of its targets it foresaw.
     pub fn explained_variance(&self, critic: usize) -> f64 {
-        let variance = |values: &mut dyn Iterator<Item = f64>| {
-            let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
-            for x in values {
-                count += 1.0;
-                let delta: f64 = x - mean;
-                mean += delta / count;
-                squares += delta * (x - mean);
-            }
-            squares / f64::max(count, 1.0)
-        };
         let (targets, values) = (&self.targets[critic], &self.values[critic]);
-        let total = variance(&mut targets.iter().map(|&r| f64::from(r)));
-        let left = variance(&mut targets.iter().zip(values).map(|(&r, &v)| f64::from(r) - f64::from(v)));
+        let total = variance(targets.iter().map(|&r| f64::from(r)));
+        let left = variance(targets.iter().zip(values).map(|(&r, &v)| f64::from(r) - f64::from(v)));
         if total > 0.0 { 1.0 - left / total } else { f64::NAN }
     }
+
+    /// Deviation of the advantages of one critic.
+    pub fn size(&self, critic: usize) -> f64 {
+        variance(self.advantages[critic].iter().map(|&a| f64::from(a))).sqrt()
+    }
+}
+
+fn variance(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+    for x in values {
+        count += 1.0;
+        let delta = x - mean;
+        mean += delta / count;
+        squares += delta * (x - mean);
+    }
+    squares / f64::max(count, 1.0)
 }
 
 impl Critics {

@@ -289,8 +289,10 @@ impl Config {
         if let Some(temperature) = qd.temperature {
             real("qd.temperature", temperature, 1e-6, 1e6)?;
         }
+        real("qd.ladder", qd.ladder, 0.0, 1.0)?;
+        // The last policy's ω_i is (1 + ladder)·ω, and a share of 1 where both parts are normalised.
         let largest = if qd.weighting == Weighting::Normalised {
-            1.0
+            1.0 / (1.0 + qd.ladder)
         } else {
             1e6
         };
