@@ -375,4 +375,49 @@ mod tests {
             }
         }
     }
+
+    /// |dk/dδ| of two normal behaviours whose means differ by δ: the force with which they are driven apart, in units of ω.
+    #[test]
+    fn how_far_a_force_reaches() {
+        let js = by_name("js").unwrap();
+        let kernel = |delta: f64, resolution: f64, power: f64| {
+            let deviation = f64::hypot(0.35, resolution);
+            // ζ_ji = ρ_j/ρ_i on a grid, under i's density (mean 0) and j's (mean δ).
+            let grid: Vec<f64> = (0..4000).map(|k| -8.0 + 20.0 * (k as f64 + 0.5) / 4000.0).collect();
+            let density = |mean: f64| -> Vec<f32> {
+                let of = |x: &f64| (-0.5 * ((x - mean) / deviation).powi(2)).exp() as f32;
+                grid.iter().map(of).collect()
+            };
+            let logs: Vec<f32> = grid
+                .iter()
+                .map(|x| ((x * delta - 0.5 * delta * delta) / (deviation * deviation)) as f32)
+                .collect();
+            let d = value(
+                js.as_ref(),
+                20f64.ln(),
+                (&logs, &density(0.0)),
+                (&logs, &density(delta)),
+            );
+            divergence_kernel(&[0.0, d, d, 0.0], 2, js.as_ref(), 0.5, power)[1]
+        };
+        let force = |delta: f64, resolution: f64, power: f64| {
+            (kernel(delta - 0.02, resolution, power) - kernel(delta + 0.02, resolution, power)) / 0.04
+        };
+        let deltas = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0];
+        for (power, resolution, forces) in [
+            (0.5, 0.25, [1.03, 0.82, 0.54, 0.34, 0.20, 0.07, 0.02]),
+            (0.5, 0.5, [0.75, 0.65, 0.49, 0.36, 0.26, 0.13, 0.06]),
+            (0.5, 1.0, [0.45, 0.42, 0.36, 0.31, 0.26, 0.18, 0.12]),
+            (1.0, 0.25, [0.26, 0.57, 0.75, 0.60, 0.40, 0.14, 0.04]),
+            (1.0, 0.5, [0.13, 0.31, 0.49, 0.52, 0.45, 0.25, 0.12]),
+        ] {
+            for (delta, expected) in deltas.into_iter().zip(forces) {
+                let found = force(delta, resolution, power);
+                assert!(
+                    (found - expected).abs() < 0.01,
+                    "p {power}, σ {resolution}, δ {delta}: {found}"
+                );
+            }
+        }
+    }
 }
