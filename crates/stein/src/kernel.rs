@@ -127,7 +127,7 @@ mod tests {
     use rand::RngExt;
 
     use super::*;
-    use crate::divergence::{NAMES, by_name, value};
+    use crate::divergence::{LOG_CLAMP, NAMES, by_name, value};
     use crate::rng::{Purpose, Stream, stream};
 
     /// Eigenvalues of a symmetric matrix by cyclic Jacobi rotations.
@@ -392,12 +392,7 @@ mod tests {
                 .iter()
                 .map(|x| ((x * delta - 0.5 * delta * delta) / (deviation * deviation)) as f32)
                 .collect();
-            let d = value(
-                js.as_ref(),
-                20f64.ln(),
-                (&logs, &density(0.0)),
-                (&logs, &density(delta)),
-            );
+            let d = value(js.as_ref(), LOG_CLAMP, (&logs, &density(0.0)), (&logs, &density(delta)));
             divergence_kernel(&[0.0, d, d, 0.0], 2, js.as_ref(), 0.5, power)[1]
         };
         let force = |delta: f64, resolution: f64, power: f64| {

@@ -403,6 +403,18 @@ fn the_method_guides_every_policy_away_from_every_other() {
 }
 
 #[test]
+fn with_a_quota_the_best_policy_follows_the_task_alone() {
+    let mut scene = scene();
+    scene.config.qd.weighting = Weighting::Constrained;
+    let mut qd = Qd::new(&scene.config, &scene.spec).unwrap();
+    let ensemble = ensemble(&scene.config, &scene.spec);
+    let streams = qd.guide(&ensemble, &scene.rollouts, 0).unwrap().streams;
+    // Episodes have ended: the best of them follows the task alone, the others are driven apart.
+    assert_eq!(streams.iter().filter(|&&w| w == 0.0).count(), 1, "{streams:?}");
+    assert!(streams.iter().all(|&w| w >= 0.0), "{streams:?}");
+}
+
+#[test]
 fn on_a_ladder_the_first_policy_is_that_of_independent_ppo_bit_for_bit() {
     let task = task();
     let run = |method: &str, ladder: f64| {
