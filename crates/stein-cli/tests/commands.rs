@@ -188,7 +188,7 @@ fn kernel_csv_has_every_pair_once_or_in_both_orders() {
         );
     }
     // Where ω is 0, the kernel is measured in the last iteration alone (ratio.idle = 20).
-    let idle = table("idle", &["--method=qd", "--set=qd.omega_end=0"]).unwrap();
+    let idle = table("idle", &["--method=qd", "--set=qd.omega_off=0.8"]).unwrap();
     let idle = idle.column("k_0_1").unwrap();
     let measured: Vec<usize> = (1..=12).filter(|iteration| !idle[iteration - 1].is_nan()).collect();
     assert_eq!(measured, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12]);
@@ -336,7 +336,7 @@ fn every_estimator_trains_with_every_divergence() {
                 "--out",
                 out,
                 "--set=env.horizon=50",
-                "--set=qd.omega_until=1.0",
+                "--set=qd.omega_off=1.0",
             ];
             succeed(stein(&[&fixed[..], &sizes, &names].concat()));
             let text = std::fs::read_to_string(folder.join("metrics.csv")).unwrap();

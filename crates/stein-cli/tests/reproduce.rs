@@ -228,6 +228,43 @@ fn what_cannot_be_done_is_refused() {
     );
 }
 
+/// Independent PPO has no part in diversity: its runs need not be made again where only the settings of diversity changed.
+#[test]
+fn a_run_is_taken_whose_settings_differ_only_where_they_have_no_part() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("runs");
+    let train = |label: &str, method: &str, seed: &str, set: &str| {
+        let folder = out.join(label).join(format!("seed{seed}"));
+        let mut arguments = vec![
+            "train",
+            "maze",
+            "--method",
+            method,
+            "--seed",
+            seed,
+            "--ensemble=3",
+            "--iterations=4",
+        ];
+        arguments.extend([
+            "--steps=256",
+            "--set=ppo.minibatches=4",
+            "--set=env.horizon=50",
+            "--set",
+            set,
+        ]);
+        arguments.extend(["--out", folder.to_str().unwrap()]);
+        succeed(stein(&arguments));
+        fs::read(folder.join("metrics.csv")).unwrap()
+    };
+    let before = train("ppo", "ppo", "1", "qd.omega_start=0.123");
+    reproduce(&out, &["--seeds=1", "--only", "ppo"]);
+    assert_eq!(fs::read(out.join("ppo/seed1/metrics.csv")).unwrap(), before);
+
+    train("nce-js", "qd", "1", "qd.omega_start=0.123");
+    let finished = run(stein(&arguments(&out, &["--seeds=1", "--only", "nce-js"])));
+    assert_refused(&finished, 2, &["qd.omega_start = 0.123", "the experiment asks for"]);
+}
+
 #[cfg(feature = "mujoco")]
 #[test]
 fn the_robots_are_trained_and_their_curves_drawn() {

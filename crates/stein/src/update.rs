@@ -8,6 +8,10 @@
 //! Per minibatch all policies compute their gradients, then each takes its step, clipped in norm after the combination.
 //! All streams of a policy share ∇log π, so they are one backward pass with summed coefficients; only where the
 //! neighbours' task gradients enter are two passes needed. Reference: Schulman et al. 2017.
+//!
+//! The clip bounds what a sample can gain, not how far the policy moves: with a small deviation of actions a few steps of Adam
+//! are many deviations, and a policy that had the task solved can lose it. So a policy stops where a minibatch shows
+//! KL(π_old ‖ π) above `ppo.kl_limit`, until the next iteration.
 
 use rayon::prelude::*;
 
@@ -20,7 +24,7 @@ use crate::policy::gaussian::{
 use crate::policy::{Ensemble, Rollout};
 use crate::run::config::PpoConfig;
 
-/// What happened in the update of one policy, averaged over its minibatches.
+/// What happened in the update of one policy, averaged over the minibatches before it stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UpdateReport {
     /// Mean of the log ratio's quadratic estimate of KL(π_old ‖ π).
@@ -29,6 +33,29 @@ pub struct UpdateReport {
     pub clip_fraction: f64,
     /// Norm of the combined gradient before it was clipped.
     pub gradient_norm: f64,
+    /// Share of the steps that were taken: below 1 where `ppo.kl_limit` ended the update.
+    pub steps_taken: f64,
+    minibatches: usize,
+    stopped: bool,
+}
+
+impl UpdateReport {
+    /// Adds what a minibatch shows, and stops the policy if that is beyond the limit.
+    fn note(&mut self, moved: Moved, kl_limit: f64) {
+        if !self.stopped {
+            self.approximate_kl += moved.kl;
+            self.clip_fraction += moved.clipped;
+            self.minibatches += 1;
+            self.stopped = moved.kl > kl_limit;
+        }
+    }
+}
+
+/// How far a policy is from the one that acted, on a minibatch: KL and the share of samples outside 1 ± ε.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    kl: f64,
+    clipped: f64,
 }
 
 /// Buffers of the update, allocated once.
@@ -73,6 +100,11 @@ impl Updater {
         let shared = (0..n * n).any(|at| at / n != at % n && guidance.task[at] != 0.0);
         let streams = guidance.streams.len() / n;
         let mut reports = vec![UpdateReport::default(); n];
+        let limit = if ppo.kl_limit > 0.0 {
+            ppo.kl_limit
+        } else {
+            f64::INFINITY
+        };
         let steps = rollouts[0].steps();
         let per_epoch = steps.div_ceil(self.minibatch);
         let minibatches = orders[0].len() / steps * per_epoch;
@@ -87,6 +119,10 @@ impl Updater {
                 .zip(reports.par_iter_mut())
                 .enumerate()
                 .for_each(|(i, ((task, own), report))| {
+                    // Neighbours may need the task gradient of a policy that has stopped.
+                    if report.stopped && !shared {
+                        return;
+                    }
                     pool.with(make, |scratch| {
                         let sample = Minibatch {
                             rollout: &rollouts[i],
@@ -97,20 +133,23 @@ impl Updater {
                         let weights = &guidance.streams[i * streams..][..streams];
                         let parameters = policies.member(i);
                         sample.forward(&shape, parameters, scratch);
+                        let mut moved = Moved::default();
                         if shared {
                             task.fill(0.0);
-                            sample.gradient(&shape, parameters, 1.0, &[], ppo, scratch, task, &mut *report);
+                            moved = sample.gradient(&shape, parameters, 1.0, &[], ppo, scratch, task);
                             // The backward pass overwrites the deltas, not the activations: no second forward pass.
                         }
                         own.fill(0.0);
                         if !shared || streams > 0 {
-                            let mut ignored = UpdateReport::default();
-                            let report = if shared { &mut ignored } else { report };
-                            sample.gradient(&shape, parameters, own_task, weights, ppo, scratch, own, report);
+                            moved = sample.gradient(&shape, parameters, own_task, weights, ppo, scratch, own);
                         }
+                        report.note(moved, limit);
                         entropy_bonus(&shape, ppo.entropy as f32, own);
                     });
                 });
+            if reports.iter().all(|report| report.stopped) {
+                break;
+            }
             let (task, own, config) = (&self.task, &self.own, ensemble.policies.config);
             ensemble
                 .policies
@@ -118,6 +157,9 @@ impl Updater {
                 .zip(self.step.par_chunks_exact_mut(size))
                 .zip(reports.par_iter_mut())
                 .for_each(|((member, step), report)| {
+                    if report.stopped {
+                        return;
+                    }
                     let i = member.index;
                     step.copy_from_slice(&own[i * size..][..size]);
                     if shared {
@@ -133,6 +175,7 @@ impl Updater {
                         step.iter_mut().zip(drift).for_each(|(step, &d)| *step += d);
                     }
                     report.gradient_norm += clip_norm(step, ppo.gradient_clip);
+                    report.steps_taken += 1.0;
                     // Gradients here are of what is maximised; Adam descends.
                     step.iter_mut().for_each(|g| *g = -*g);
                     member.adam.step(&config, rate, member.parameters, step);
@@ -142,10 +185,11 @@ impl Updater {
                 });
         }
         for report in &mut reports {
-            let count = minibatches as f64;
+            let count = report.minibatches as f64;
             report.approximate_kl /= count;
             report.clip_fraction /= count;
-            report.gradient_norm /= count;
+            report.gradient_norm /= report.steps_taken.max(1.0);
+            report.steps_taken /= minibatches as f64;
         }
         reports
     }
@@ -193,8 +237,7 @@ impl Minibatch<'_> {
         ppo: &PpoConfig,
         scratch: &mut Scratch<f32>,
         gradient: &mut [f32],
-        report: &mut UpdateReport,
-    ) {
+    ) -> Moved {
         let coordinates = shape.output();
         let log_std = &parameters[shape.extra_offset()..];
         let clip = ppo.clip as f32;
@@ -222,9 +265,11 @@ impl Minibatch<'_> {
                 gradient[shape.extra_offset() + d] += share * slope * (epsilon * epsilon - 1.0);
             }
         }
-        report.approximate_kl += kl * f64::from(share);
-        report.clip_fraction += f64::from(clipped) * f64::from(share);
         backward(shape, parameters, scratch, gradient);
+        Moved {
+            kl: kl * f64::from(share),
+            clipped: f64::from(clipped) * f64::from(share),
+        }
     }
 }
 
@@ -300,14 +345,14 @@ mod tests {
             indices: &indices,
             advantages: &advantages,
         };
-        let (mut scratch, mut report) = (Scratch::new(&shape, 40), UpdateReport::default());
+        let mut scratch = Scratch::new(&shape, 40);
         let (parameters32, mut gradient) = (narrow(&parameters), vec![0.0; shape.parameters()]);
         minibatch.forward(&shape, &parameters32, &mut scratch);
         let ppo = PpoConfig {
             clip: CLIP,
             ..PpoConfig::default()
         };
-        minibatch.gradient(
+        let moved = minibatch.gradient(
             &shape,
             &parameters32,
             task,
@@ -315,9 +360,8 @@ mod tests {
             &ppo,
             &mut scratch,
             &mut gradient,
-            &mut report,
         );
-        assert!(report.clip_fraction > 0.2 && report.clip_fraction < 0.9, "{report:?}");
+        assert!(moved.clipped > 0.2 && moved.clipped < 0.9, "{moved:?}");
 
         let objective = |parameters: &[f64]| {
             let sum: f64 = (0..40)
@@ -352,17 +396,7 @@ mod tests {
             let (mut scratch, mut gradient) = (Scratch::new(&shape, 40), vec![0.0; shape.parameters()]);
             minibatch.forward(&shape, &parameters, &mut scratch);
             let ppo = PpoConfig::default();
-            let mut report = UpdateReport::default();
-            minibatch.gradient(
-                &shape,
-                &parameters,
-                task,
-                streams,
-                &ppo,
-                &mut scratch,
-                &mut gradient,
-                &mut report,
-            );
+            minibatch.gradient(&shape, &parameters, task, streams, &ppo, &mut scratch, &mut gradient);
             gradient
         };
         let (task, stream, both) = (

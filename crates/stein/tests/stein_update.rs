@@ -9,7 +9,7 @@ use stein::policy::critic::Judgement;
 use stein::policy::{Ensemble, Rollout, Worker};
 use stein::ratio::{self, GaussianPolicies, Memory, RatioConfig, Round, bridge};
 use stein::rng::{Purpose, stream};
-use stein::run::config::Config;
+use stein::run::config::{Config, PpoConfig};
 use stein::train::{Record, Trainer};
 use stein::truth::{Ring, TabularMdp};
 use stein::update::Updater;
@@ -40,6 +40,7 @@ fn config() -> Config {
     config.ppo.minibatches = 4;
     config.ppo.epochs = 2;
     config.ppo.learning_rate = 1e-3;
+    config.qd.ladder = 0.0;
     config
 }
 
@@ -228,6 +229,60 @@ fn renumbering_the_policies_renumbers_the_result() {
     for (plain, turned) in plain.iter().flatten().zip(turned.iter().flatten()) {
         assert!((plain - turned).abs() < 2e-4, "{plain} {turned}");
     }
+}
+
+#[test]
+fn a_policy_that_has_moved_too_far_stops_and_the_others_go_on() {
+    let mut scene = scene();
+    // Policy 0 has nothing to learn and stays where it is.
+    scene.judgement.advantages[0].fill(0.0);
+    let judgement = scene_task_only(&scene);
+    let run = |limit: f64| {
+        let mut ensemble = ensemble(&scene.config, &scene.spec);
+        let shape = ensemble.policies.shape.clone();
+        let ppo = PpoConfig {
+            kl_limit: limit,
+            ..scene.config.ppo.clone()
+        };
+        let mut updater = Updater::new(N, &shape, STEPS, &ppo);
+        let guidance = Guidance::independent(N);
+        let before = ensemble.policies.parameters.clone();
+        let reports = updater.update(
+            &mut ensemble,
+            &scene.rollouts,
+            &judgement,
+            &guidance,
+            &scene.orders,
+            &ppo,
+            0.01,
+        );
+        let size = shape.parameters();
+        let moved = |i: usize| {
+            let (before, after) = (&before[i * size..][..size], ensemble.policies.member(i));
+            before
+                .iter()
+                .zip(after)
+                .map(|(a, b)| f64::from((a - b).abs()))
+                .sum::<f64>()
+        };
+        (0..N).map(|i| (reports[i], moved(i))).collect::<Vec<_>>()
+    };
+    let (free, held) = (run(0.0), run(1e-3));
+    assert!(free.iter().all(|(report, _)| report.steps_taken == 1.0));
+    assert_eq!((held[0].0.steps_taken, held[0].1), (1.0, 0.0));
+    for i in 1..N {
+        let ((free, far), (held, near)) = (free[i], held[i]);
+        assert!(free.approximate_kl > 2e-3, "{free:?}");
+        // The first step is always taken: only a step can have moved a policy.
+        assert!(held.steps_taken > 0.0 && held.steps_taken < 1.0, "{held:?}");
+        assert!(
+            held.approximate_kl < free.approximate_kl && near < far,
+            "{held:?} {free:?}"
+        );
+        assert!(held.gradient_norm.is_finite());
+    }
+    // A limit that no policy reaches changes nothing.
+    assert_eq!(run(1e9), free);
 }
 
 // ---- where it pushes: tabular softmax policies with exact ratios ----
@@ -432,14 +487,29 @@ fn on_a_ladder_the_first_policy_is_that_of_independent_ppo_bit_for_bit() {
 }
 
 #[test]
-fn rungs_have_the_mean_omega() {
+fn omega_goes_from_its_start_to_its_end_stays_and_is_off_at_last() {
     let mut qd = QdConfig::default();
+    (qd.omega_start, qd.omega_end, qd.omega_until, qd.omega_off) = (1.0, 0.5, 0.5, 0.8);
+    let omega: Vec<f64> = (0..10).map(|iteration| qd.omega(iteration, 10)).collect();
+    assert_eq!(omega, [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.5, 0.5, 0.0, 0.0]);
+    qd.omega_off = 1.0;
+    assert_eq!(qd.omega(9, 10), 0.5);
+    qd.omega_off = 0.0;
+    assert_eq!(qd.omega(0, 10), 0.0);
+}
+
+#[test]
+fn rungs_have_the_mean_omega() {
+    let mut qd = config().qd;
     let of = |qd: &QdConfig| (0..5).map(|i| qd.rung(0.4, i, 5)).collect::<Vec<_>>();
     assert_eq!(of(&qd), [0.4; 5]);
     qd.ladder = 1.0;
     assert_eq!(of(&qd), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8]);
-    qd.ladder = 0.5;
-    assert_eq!(of(&qd), [0.2, 0.30000000000000004, 0.4, 0.5, 0.6000000000000001]);
+    // Steeper: the mean over evenly spaced policies tends to ω, and the last has (1 + ladder)·ω.
+    qd.ladder = 2.0;
+    let rungs: Vec<f64> = (0..1001).map(|i| qd.rung(0.4, i, 1001)).collect();
+    assert!((rungs.iter().sum::<f64>() / 1001.0 - 0.4).abs() < 1e-3);
+    assert!((rungs[0], rungs[1000]) == (0.0, 0.4 * 3.0) && rungs.is_sorted());
     // Where ω is a share, nobody's is above 1.
     let mut config = config();
     (config.qd.weighting, config.qd.omega_start, config.qd.ladder) = (Weighting::Normalised, 0.8, 1.0);

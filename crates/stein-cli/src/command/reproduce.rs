@@ -191,10 +191,9 @@ fn pictures(plan: &Plan, finished: &[Option<Trained>], before: usize, out: &Path
 
 /// Trains a case on a seed, or takes the run that is there already, and evaluates it; none where it was interrupted.
 fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, side_by_side: bool) -> Finished {
-    let settings = plan.settings(case, seed, registry)?;
-    let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
     let path = plan.out.join(&case.label).join(format!("seed{seed}"));
-    let folder = open(&path, &settings, registry)?;
+    let (folder, settings) = open(&path, plan.settings(case, seed, registry)?, registry)?;
+    let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
     let name = side_by_side.then(|| format!("{} seed {seed}", case.label));
     if train_to_the_end(&settings, &mut trainer, &folder, name)?.is_none() {
         return Ok(None);
@@ -230,15 +229,17 @@ fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, side_by_side:
     }))
 }
 
-/// The folder of a run: a new one, or one with the same settings to go on with.
-fn open(path: &Path, settings: &Settings, registry: &Registry) -> Result<RunFolder> {
+/// The folder of a run and its settings: a new one, or one to go on with, whose settings may differ only where they have no
+/// part in the run.
+fn open(path: &Path, settings: Settings, registry: &Registry) -> Result<(RunFolder, Settings)> {
     if !path.join("config.toml").is_file() {
-        return RunFolder::create(path, &settings.config);
+        return Ok((RunFolder::create(path, &settings.config)?, settings));
     }
     let folder = RunFolder::resume(path)?;
     let stored = folder.settings(registry)?;
-    match differences(&stored.config, &settings.config).into_iter().next() {
-        None => Ok(folder),
+    let differ = differences(&stored.config, &settings.config);
+    match differ.into_iter().find(|(key, ..)| settings.config.has_part(key)) {
+        None => Ok((folder, stored)),
         Some((key, old, new)) => Err(Error::input(format!(
             "the run in {} has {key} = {old}, but the experiment asks for {new}; choose another folder with --out, or \
              delete that run",

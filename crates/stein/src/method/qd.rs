@@ -62,8 +62,10 @@ pub struct QdConfig {
     pub omega_end: f64,
     /// Share of the iterations over which ω goes from its start to its end, linearly; it stays there afterwards.
     pub omega_until: f64,
-    /// How unequally ω is shared out: 0, every policy has ω; 1, from 0 for the first policy to 2·ω for the last, so that the
-    /// first follows the task alone.
+    /// Share of the iterations after which ω is 0, so that the task has the last word; 1: never.
+    pub omega_off: f64,
+    /// How unequally ω is shared out: ω_i = ω·(1+ladder)·(i/(n-1))^ladder. 0: every policy has ω. Above: the first follows the
+    /// task alone, and the last has (1+ladder)·ω.
     pub ladder: f64,
     /// Whether the neighbours' task gradients enter.
     pub share: bool,
@@ -88,8 +90,9 @@ impl Default for QdConfig {
             clamp: 20.0,
             omega_start: 1.0,
             omega_end: 0.3,
-            omega_until: 0.8,
-            ladder: 0.0,
+            omega_until: 0.9,
+            omega_off: 0.9,
+            ladder: 2.0,
             share: false,
             weighting: Weighting::Nats,
             quota: 0.9,
@@ -136,14 +139,17 @@ impl QdConfig {
         omega != 0.0 || self.share || self.weighting == Weighting::Published
     }
 
-    /// ω_i of policy i of n, where ω is `omega`: a ladder of mean ω.
+    /// ω_i of policy i of n, where ω is `omega`: a ladder of mean ω, the steeper the larger `ladder` is.
     pub fn rung(&self, omega: f64, i: usize, n: usize) -> f64 {
-        let place = 2.0 * i as f64 / (n - 1) as f64 - 1.0;
-        omega * (1.0 + self.ladder * place)
+        let place = i as f64 / (n - 1) as f64;
+        omega * (1.0 + self.ladder) * place.powf(self.ladder)
     }
 
     /// ω in an iteration.
     pub fn omega(&self, iteration: usize, iterations: usize) -> f64 {
+        if iteration as f64 >= self.omega_off * iterations as f64 {
+            return 0.0;
+        }
         let length = self.omega_until * iterations as f64;
         let share = if length > 0.0 {
             (iteration as f64 / length).min(1.0)

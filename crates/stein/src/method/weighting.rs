@@ -9,7 +9,7 @@
 //! normalised    Δθ_i = (1-ω_i)·g_i + ω_i·d_i                  both of deviation 1
 //! published     Δθ_i = (1/n)·[ g_i + (1/T)·(n-1)·d_i ]        both raw: Equation 3 as printed, where p = 1
 //!
-//! ω_i = ω·(1 + ladder·(2·i/(n-1) - 1)),  i = 0 … n-1          `qd.ladder`: 0, all alike; 1, policy 0 follows the task alone
+//! ω_i = ω·(1 + l)·(i/(n-1))^l,  i = 0 … n-1                   l = `qd.ladder`: 0, all alike; above, policy 0 follows the task alone
 //! ```
 //!
 //! With `share`, g_i is g_i + Σ_{j≠i} k_ij·g_j, divided by 1 + Σ_{j≠i} k_ij but for "published". A policy whose task has said

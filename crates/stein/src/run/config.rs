@@ -136,6 +136,9 @@ pub struct PpoConfig {
     pub lambda: f64,
     /// Clip ε of the probability ratio.
     pub clip: f64,
+    /// A policy takes no further step in an iteration once its KL divergence from the policy that acted exceeds this, as
+    /// estimated on a minibatch; 0: no limit.
+    pub kl_limit: f64,
     /// Passes over a rollout.
     pub epochs: usize,
     /// Minibatches a pass.
@@ -160,6 +163,7 @@ impl Default for PpoConfig {
             gamma: 0.99,
             lambda: 0.95,
             clip: 0.2,
+            kl_limit: 0.05,
             epochs: 10,
             minibatches: 32,
             learning_rate: 3e-4,
@@ -234,6 +238,11 @@ impl Config {
         Ok(())
     }
 
+    /// Whether a setting has a part in a run of this method: independent PPO knows neither ratios nor diversity.
+    pub fn has_part(&self, key: &str) -> bool {
+        self.method != "ppo" || !(key.starts_with("qd.") || key.starts_with("ratio."))
+    }
+
     /// Refuses impossible values.
     pub fn validate(&self) -> Result<()> {
         let whole = |key: &str, value: usize, least: usize, largest: usize| {
@@ -283,27 +292,30 @@ impl Config {
         whole("ppo.minibatches", ppo.minibatches, 1, self.steps)?;
         real("ppo.learning_rate", ppo.learning_rate, 0.0, 10.0)?;
         real("ppo.adam_epsilon", ppo.adam_epsilon, 1e-12, 1.0)?;
+        real("ppo.kl_limit", ppo.kl_limit, 0.0, 1e9)?;
         real("ppo.gradient_clip", ppo.gradient_clip, 1e-9, 1e9)?;
         real("ppo.entropy", ppo.entropy, 0.0, 1e3)?;
         let (qd, ratio) = (&self.qd, &self.ratio);
         if let Some(temperature) = qd.temperature {
             real("qd.temperature", temperature, 1e-6, 1e6)?;
         }
-        real("qd.ladder", qd.ladder, 0.0, 1.0)?;
-        // The last policy's ω_i is (1 + ladder)·ω, and a share of 1 where both parts are normalised.
-        let largest = if qd.weighting == Weighting::Normalised {
-            1.0 / (1.0 + qd.ladder)
-        } else {
-            1e6
-        };
-        real("qd.omega_start", qd.omega_start, 0.0, largest)?;
-        real("qd.omega_end", qd.omega_end, 0.0, largest)?;
+        real("qd.ladder", qd.ladder, 0.0, 10.0)?;
+        real("qd.omega_start", qd.omega_start, 0.0, 1e6)?;
+        real("qd.omega_end", qd.omega_end, 0.0, 1e6)?;
+        let most = (1.0 + qd.ladder) * qd.omega_start.max(qd.omega_end);
+        if qd.weighting == Weighting::Normalised && most > 1.0 {
+            return Err(Error::input(format!(
+                "with qd.weighting = \"normalised\" ω is a share of 1, but the last policy's would be {most}, (1 + qd.ladder) times \
+                 qd.omega_start or qd.omega_end; set qd.ladder=0 and both of them at most 1, or all three lower"
+            )));
+        }
         real("qd.resolution", qd.resolution.unwrap_or(0.0), 0.0, 1e9)?;
         real("qd.power", qd.power, 1e-3, 1.0)?;
         real("qd.clamp", qd.clamp, 1.001, 1e12)?;
         real("qd.quota", qd.quota, 0.0, 1.0)?;
         real("qd.slack", qd.slack, 0.0, 1e6)?;
         real("qd.omega_until", qd.omega_until, 0.0, 1.0)?;
+        real("qd.omega_off", qd.omega_off, 0.0, 1.0)?;
         whole("the number of layers in ratio.hidden", ratio.hidden.len(), 0, 8)?;
         for &width in &ratio.hidden {
             whole("a width in ratio.hidden", width, 1, 4096)?;

@@ -167,6 +167,8 @@ pub fn watch(
     settings.qd.behaviour = Some(Behaviour::state_action());
     settings.qd.weighting = Weighting::Normalised;
     settings.qd.omega_start = 0.5;
+    settings.qd.ladder = 0.0;
+    settings.qd.omega_off = 1.0;
     let gamma = settings.ppo.gamma;
     let mut trainer = Trainer::new(settings, task)?;
     let (state, action) = (trainer.spec.observation, trainer.spec.action());
