@@ -157,7 +157,7 @@ impl Task for MazeConfig {
     }
 
     fn resolution(&self) -> f64 {
-        0.03
+        0.01
     }
 
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
