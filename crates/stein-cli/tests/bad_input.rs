@@ -43,7 +43,12 @@ fn wrong_settings_are_named() {
             &["ppo.minibatches = 2049", "between 1 and 2048"],
         ),
         ("ppo.reward_scaling=max", &["ppo.reward_scaling", "`none` or `return`"]),
-        ("ppo.anneal_learning_rate=1", &["ppo.anneal_learning_rate", "a boolean"]),
+        ("ppo.anneal.to=2", &["ppo.anneal.to", "2"]),
+        (
+            "ppo.anneal=fast",
+            &["ppo.anneal", "a table, as in { from = 0.5, to = 0.2 }"],
+        ),
+        ("ppo.anneal.until=1", &["ppo.anneal", "until"]),
         ("ensemble=0", &["ensemble = 0", "between 1 and 1000"]),
         ("ensemble=-1", &["ensemble", "`-1`", "a whole number, 0 or more"]),
         ("ensemble=1.5", &["ensemble", "`1.5`", "a whole number, 0 or more"]),

@@ -28,7 +28,10 @@ fn independent_policies() {
 
 #[test]
 fn scaled_rewards_and_annealed_learning_rates() {
-    is_deterministic(&["--set=ppo.reward_scaling=return", "--set=ppo.anneal_learning_rate=true"]);
+    is_deterministic(&[
+        "--set=ppo.reward_scaling=return",
+        "--set=ppo.anneal={ from = 0.0, to = 0.0 }",
+    ]);
 }
 
 #[test]

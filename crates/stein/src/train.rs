@@ -215,12 +215,7 @@ impl Trainer {
 
     fn learning_rate(&self) -> f64 {
         let ppo = &self.config.ppo;
-        let left = 1.0 - self.iteration as f64 / self.config.iterations as f64;
-        if ppo.anneal_learning_rate {
-            ppo.learning_rate * left.max(0.0)
-        } else {
-            ppo.learning_rate
-        }
+        ppo.learning_rate * ppo.anneal.left(self.iteration as f64 / self.config.iterations as f64)
     }
 
     fn check(&self, reports: &[UpdateReport]) -> Result<()> {

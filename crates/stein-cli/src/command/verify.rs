@@ -149,7 +149,7 @@ fn training(arguments: &Arguments, registry: &Registry) -> Result<Ended> {
                 for &seed in &seeds {
                     tell(&format!("{robot}, seed {seed}: a run of 30 iterations is watched"));
                     let ratio = &config.ratio;
-                    verdicts.extend(watch(&Watch::default(), robot, task.as_ref(), estimators, ratio, seed)?);
+                    verdicts.extend(watch(&Watch::of(robot), robot, task.as_ref(), estimators, ratio, seed)?);
                 }
             }
         }
@@ -181,11 +181,11 @@ fn training_tables(followed: &[Followed], verdicts: &[Verdict]) -> String {
         );
     }
     if !verdicts.is_empty() {
-        text += "system              seed estimator  pairs  rank   10 %  (ceiling)  D_JS  estimated  error\n";
+        text += "system              seed estimator  pairs  rank   10 %  (ceiling)  [all steps]    D_JS  estimated  error\n";
     }
     for one in verdicts {
         text += &format!(
-            "{:<18} {:>5} {:<9}  {:>5}  {:.3}  {:.3}  ({:.3})    {:.3}  {:.3}      {:.3}  {}\n",
+            "{:<18} {:>5} {:<9}  {:>5}  {:.3}  {:.3}  ({:.3})    [{:.3} {:.3}]  {:.3}  {:.3}      {:.3}  {}\n",
             one.task,
             one.seed,
             one.estimator,
@@ -193,6 +193,8 @@ fn training_tables(followed: &[Followed], verdicts: &[Verdict]) -> String {
             one.rank,
             one.rank_low,
             one.ceiling,
+            one.alike.0,
+            one.alike.1,
             one.js.0,
             one.js.1,
             one.js_error,

@@ -145,8 +145,6 @@ pub struct PpoConfig {
     pub minibatches: usize,
     /// Adam's learning rate for the policies.
     pub learning_rate: f64,
-    /// Whether the learning rate falls linearly to 0 over the run.
-    pub anneal_learning_rate: bool,
     /// Adam's epsilon.
     pub adam_epsilon: f64,
     /// Largest norm of a gradient.
@@ -155,6 +153,9 @@ pub struct PpoConfig {
     pub entropy: f64,
     /// Scaling of the task rewards: "none" or "return".
     pub reward_scaling: RewardScaling,
+    /// How the learning rate falls. Files of before have `anneal_learning_rate`: true stands for a fall to 0 from the start on.
+    #[serde(alias = "anneal_learning_rate", deserialize_with = "fall_or_flag")]
+    pub anneal: AnnealConfig,
 }
 
 impl Default for PpoConfig {
@@ -167,13 +168,58 @@ impl Default for PpoConfig {
             epochs: 10,
             minibatches: 32,
             learning_rate: 3e-4,
-            anneal_learning_rate: false,
             adam_epsilon: 1e-5,
             gradient_clip: 1.0,
             entropy: 0.0,
             reward_scaling: RewardScaling::None,
+            anneal: AnnealConfig::default(),
         }
     }
+}
+
+/// How a learning rate falls: it is constant at first and then goes linearly to a share of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnnealConfig {
+    /// Share of the run after which it falls.
+    pub from: f64,
+    /// Share of it that is left at the end of the run; 1: it does not fall.
+    pub to: f64,
+}
+
+impl Default for AnnealConfig {
+    fn default() -> Self {
+        AnnealConfig { from: 0.5, to: 0.2 }
+    }
+}
+
+impl AnnealConfig {
+    /// What is left of it after this share of the run.
+    pub fn left(&self, done: f64) -> f64 {
+        if done <= self.from || self.from >= 1.0 {
+            return 1.0;
+        }
+        1.0 - (1.0 - self.to) * ((done - self.from) / (1.0 - self.from)).min(1.0)
+    }
+}
+
+/// A fall, or the flag that stood for one.
+fn fall_or_flag<'de, D: serde::Deserializer<'de>>(source: D) -> std::result::Result<AnnealConfig, D::Error> {
+    struct FallOrFlag;
+    impl<'de> serde::de::Visitor<'de> for FallOrFlag {
+        type Value = AnnealConfig;
+        fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            out.write_str("a table, as in { from = 0.5, to = 0.2 }")
+        }
+        fn visit_bool<E>(self, falls: bool) -> std::result::Result<AnnealConfig, E> {
+            let to = if falls { 0.0 } else { 1.0 };
+            Ok(AnnealConfig { from: 0.0, to })
+        }
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> std::result::Result<AnnealConfig, A::Error> {
+            AnnealConfig::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+        }
+    }
+    source.deserialize_any(FallOrFlag)
 }
 
 /// Settings of checkpoints.
@@ -293,6 +339,8 @@ impl Config {
         real("ppo.learning_rate", ppo.learning_rate, 0.0, 10.0)?;
         real("ppo.adam_epsilon", ppo.adam_epsilon, 1e-12, 1.0)?;
         real("ppo.kl_limit", ppo.kl_limit, 0.0, 1e9)?;
+        real("ppo.anneal.from", ppo.anneal.from, 0.0, 1.0)?;
+        real("ppo.anneal.to", ppo.anneal.to, 0.0, 1.0)?;
         real("ppo.gradient_clip", ppo.gradient_clip, 1e-9, 1e9)?;
         real("ppo.entropy", ppo.entropy, 0.0, 1e3)?;
         let (qd, ratio) = (&self.qd, &self.ratio);

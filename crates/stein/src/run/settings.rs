@@ -151,16 +151,45 @@ mod tests {
             "ppo.clip=0.1",
             "policy.hidden=[32, 32]",
             "method=ppo",
-            "ppo.anneal_learning_rate = true",
+            "ppo.anneal.to = 0",
         ] {
             set(&mut table, pair).unwrap();
         }
         let config = Config::from_table(table, "test").unwrap();
         assert_eq!(config.ppo.clip, 0.1);
         assert_eq!(config.policy.hidden, [32, 32]);
-        assert!(config.ppo.anneal_learning_rate);
+        assert_eq!(config.ppo.anneal.to, 0.0);
         for pair in ["ppo.clip", "=1", "a..b=1"] {
             assert!(set(&mut toml::Table::new(), pair).is_err(), "{pair}");
+        }
+    }
+
+    #[test]
+    fn a_learning_rate_falls_as_the_settings_or_the_flag_of_earlier_files_say() {
+        for (pair, halfway, end) in [
+            ("ppo.anneal_learning_rate=true", 0.5, 0.0),
+            ("ppo.anneal_learning_rate=false", 1.0, 1.0),
+            ("ppo.anneal={ from = 0.0, to = 0.5 }", 0.75, 0.5),
+            ("ppo.anneal={ from = 0.25, to = 0.1 }", 0.7, 0.1),
+            ("ppo.anneal={ from = 0.5, to = 0.1 }", 1.0, 0.1),
+            ("ppo.anneal={ from = 1.0, to = 0.1 }", 1.0, 1.0),
+        ] {
+            let mut table = toml::Table::new();
+            set(&mut table, pair).unwrap();
+            let config = Config::from_table(table, "test").unwrap();
+            let anneal = config.ppo.anneal;
+            assert!(
+                (anneal.left(0.5) - halfway).abs() < 1e-12,
+                "{pair}: {}",
+                anneal.left(0.5)
+            );
+            assert!(
+                (anneal.left(1.0) - end).abs() < 1e-12 && anneal.left(0.0) == 1.0,
+                "{pair}"
+            );
+            assert_eq!(anneal.left(2.0), anneal.left(1.0), "{pair}: beyond the end");
+            let again = Config::from_table(config.to_toml().parse().unwrap(), "test").unwrap();
+            assert_eq!(again.ppo.anneal, anneal);
         }
     }
 

@@ -203,8 +203,9 @@ fn score(
         PairScore {
             iteration: round,
             pair: (b, a),
-            rank: rank(on_b, &truth_b),
+            rank: rank(on_b, &truth_b, w_b),
             ceiling: 1.0,
+            alike: (rank(on_b, &truth_b, &vec![1.0; w_b.len()]), 1.0),
             js: jensen_shannon((&truth_b, w_b), (&truth_a, w_a)),
             estimated: jensen_shannon((&shifted(on_b), w_b), (&shifted(on_a), w_a)),
         }

@@ -1,14 +1,15 @@
 //! Estimators on a real run: moving policies of a task without known ratios, held against a judge with far more data.
 //!
 //! ```text
-//! run        `qd` with NCE of states and actions, weighting "normalised" from ω = .5 on, 5 epochs and the learning rate of
-//!            `Watch`, else the defaults; every estimator follows its rollouts iteration by iteration, as in Algorithm 1,
+//! run        `qd` with NCE of states and actions, weighting "normalised", 5 epochs, ω and the learning rate of `Watch`
+//!            throughout, else the defaults; every estimator follows its rollouts iteration by iteration, as in Algorithm 1,
 //!            and sees no other steps
 //! moments    at some iterations the policies are frozen and take `fresh` further steps each
 //! judge      n-way classifiers (ratio/softmax.rs), two on each half of those: log ρ_a/ρ_b is the mean of all; the rank
 //!            correlation of the halves with each other is the ceiling, what two independent answers have in common
 //! scores     for each ordered pair (i, j): rank correlation of log ζ_ji with the judge within i's own newest samples, the
-//!            ones that its diversity reward is of; D_JS of both, nothing clipped
+//!            ones that its diversity reward is of, by their weights γ^t, as the ratio is one of discounted occupancies;
+//!            D_JS of both, nothing clipped
 //! ```
 //!
 //! A pair is judged where the judge's D_JS lies between .1 and .6: below, two judges hardly agree; above, there is little
@@ -23,7 +24,7 @@ use crate::error::Result;
 use crate::method::Weighting;
 use crate::policy::{Ensemble, Rollout, Worker};
 use crate::ratio::dice::encode_all;
-use crate::ratio::rank::rank_correlation;
+use crate::ratio::rank::weighted_rank_correlation;
 use crate::ratio::softmax::{Lessons, Softmax};
 use crate::ratio::{self, Estimator, GaussianPolicies, Memory, RatioConfig, Round, Transitions, bridge, pair_of};
 use crate::rng::{Purpose, stream};
@@ -43,16 +44,21 @@ pub struct Watch {
     pub steps: usize,
     /// Learning rate of PPO.
     pub learning_rate: f64,
+    /// ω throughout, such that the D_JS of most pairs are between .1 and .6.
+    pub omega: f64,
 }
 
-impl Default for Watch {
-    fn default() -> Self {
+impl Watch {
+    /// The one of a robot: walkers part sooner than cheetahs.
+    pub fn of(robot: &str) -> Self {
+        let omega = if robot == "walker2d" { 0.15 } else { 0.35 };
         Watch {
             ensemble: 5,
             moments: vec![10, 15, 20, 25, 30],
             fresh: 50_000,
             steps: 2048,
             learning_rate: 3e-4,
+            omega,
         }
     }
 }
@@ -79,10 +85,12 @@ pub struct PairScore {
     pub iteration: usize,
     /// i, whose samples are ranked, and j.
     pub pair: (usize, usize),
-    /// Rank correlation of log ζ_ji with the judge within i's samples.
+    /// Rank correlation of log ζ_ji with the judge within i's samples, by their weights in the occupancy.
     pub rank: f64,
     /// The same of the judge's two halves with each other.
     pub ceiling: f64,
+    /// The two with every step counted alike: mostly late steps, which a discounted occupancy hardly has.
+    pub alike: (f64, f64),
     /// D_JS of the judge.
     pub js: f64,
     /// D_JS of the estimator.
@@ -110,6 +118,8 @@ pub struct Verdict {
     pub js: (f64, f64),
     /// Median rank correlation of the judge's halves.
     pub ceiling: f64,
+    /// Median rank and its 10 % quantile with every step counted alike: reported, not judged.
+    pub alike: (f64, f64),
     /// Whether the bounds apply.
     pub judged: bool,
     /// Bounds that were missed, in words.
@@ -163,10 +173,12 @@ pub fn watch(
     };
     // Policies that part quickly in states and actions, so that there is something to follow.
     settings.ppo.learning_rate = watch.learning_rate;
+    settings.ppo.anneal.to = 1.0;
     settings.ppo.epochs = 5;
     settings.qd.behaviour = Some(Behaviour::state_action());
     settings.qd.weighting = Weighting::Normalised;
-    settings.qd.omega_start = 0.5;
+    settings.qd.omega_start = watch.omega;
+    settings.qd.omega_end = watch.omega;
     settings.qd.ladder = 0.0;
     settings.qd.omega_off = 1.0;
     let gamma = settings.ppo.gamma;
@@ -346,11 +358,13 @@ fn score(
         let (w_a, w_b) = (&newest[a].weights[..], &newest[b].weights[..]);
         let c = bridge((on_b, w_b), (on_a, w_a)) as f32;
         let shifted = |logs: &[f32]| logs.iter().map(|x| x - c).collect::<Vec<f32>>();
+        let even = vec![1.0; w_b.len()];
         PairScore {
             iteration,
             pair: (b, a),
-            rank: rank(on_b, &judged),
-            ceiling: rank(&first, &second),
+            rank: rank(on_b, &judged, w_b),
+            ceiling: rank(&first, &second, w_b),
+            alike: (rank(on_b, &judged, &even), rank(&first, &second, &even)),
             js: judge.js[a * n + b],
             estimated: jensen_shannon((&shifted(on_b), w_b), (&shifted(on_a), w_a)),
         }
@@ -362,10 +376,10 @@ fn difference(a: &[f32], b: &[f32]) -> Vec<f32> {
     a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
-/// Rank correlation; 0 where one side is constant.
-pub(super) fn rank(x: &[f32], y: &[f32]) -> f64 {
+/// Rank correlation of weighted samples; 0 where one side is constant.
+pub(super) fn rank(x: &[f32], y: &[f32], weights: &[f32]) -> f64 {
     let wide = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
-    let rank = rank_correlation(&wide(x), &wide(y));
+    let rank = weighted_rank_correlation(&wide(x), &wide(y), &wide(weights));
     if rank.is_finite() { rank } else { 0.0 }
 }
 
@@ -388,6 +402,7 @@ pub(super) fn verdict(task: &str, estimator: &str, seed: u64, scores: Vec<PairSc
     let judged: Vec<&PairScore> = scores.iter().filter(|score| JUDGED.contains(&score.js)).collect();
     let of = |pick: &dyn Fn(&PairScore) -> f64| judged.iter().map(|score| pick(score)).collect::<Vec<f64>>();
     let ranks = of(&|score| score.rank);
+    let alike = of(&|score| score.alike.0);
     let (rank, rank_low) = (quantile(&ranks, 0.5), quantile(&ranks, 0.1));
     let js_error = quantile(&of(&|score| (score.estimated - score.js).abs()), 0.5);
     let (least, least_low, most) = bounds(estimator);
@@ -417,6 +432,7 @@ pub(super) fn verdict(task: &str, estimator: &str, seed: u64, scores: Vec<PairSc
             quantile(&of(&|score| score.estimated), 0.5),
         ),
         ceiling: quantile(&of(&|score| score.ceiling), 0.5),
+        alike: (quantile(&alike, 0.5), quantile(&alike, 0.1)),
         judged: true,
         missed,
         scores,
@@ -457,6 +473,7 @@ mod tests {
             pair: (0, 1),
             rank,
             ceiling: 0.9,
+            alike: (rank, 0.9),
             js,
             estimated,
         };
@@ -479,6 +496,7 @@ mod tests {
             fresh: 600,
             steps: 256,
             learning_rate: 3e-4,
+            omega: 0.35,
         };
         let config = RatioConfig::default();
         let run = || watch(&small, "maze", &MazeConfig::default(), &["nce", "gendice"], &config, 1).unwrap();
