@@ -40,22 +40,10 @@ fn weighted_ranks(values: &[f64], weights: &[f64]) -> Vec<f64> {
     ranks
 }
 
+/// Ranks from 0 on.
 fn ranks(values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
-    let mut ranks = vec![0.0; values.len()];
-    let mut first = 0;
-    while first < order.len() {
-        let same = order[first..]
-            .iter()
-            .take_while(|&&at| values[at] == values[order[first]])
-            .count()
-            .max(1);
-        for &at in &order[first..first + same] {
-            ranks[at] = first as f64 + (same as f64 - 1.0) / 2.0;
-        }
-        first += same;
-    }
+    let mut ranks = weighted_ranks(values, &vec![1.0; values.len()]);
+    ranks.iter_mut().for_each(|rank| *rank -= 0.5);
     ranks
 }
 
