@@ -29,7 +29,8 @@ use crate::{Ended, print, tell};
 /// Arguments of `stein reproduce`.
 #[derive(Args)]
 pub struct Arguments {
-    /// The experiment: maze, diversity (the default on every task beside PPO) or locomotion (independent PPO on the robots)
+    /// The experiment: maze, diversity (the default on every task beside PPO), ablation (other weightings and behaviours) or
+    /// locomotion (independent PPO on the robots)
     experiment: String,
     /// Its size: paper, or smoke to see in a minute that everything runs
     #[arg(long, default_value = "paper")]
@@ -61,6 +62,9 @@ struct Trained {
     /// What the pictures are made of, where it is the first seed of its case.
     shown: Option<(Settings, Vec<Vec<Episode>>)>,
 }
+
+/// A case's title and the curve of each of its seeds.
+type Curves<'a> = (&'a str, Vec<Vec<[f64; 2]>>);
 
 /// What has become of a run: none where it was interrupted.
 type Finished = Result<Option<Trained>>;
@@ -158,15 +162,19 @@ fn write(plan: &Plan, rows: &[Row]) -> Result<()> {
     atomic::write(&plan.out.join("table.json"), json.as_bytes())
 }
 
-/// Draws the learning curves of all cases so far, and the first seed of those that come after the `before` known ones.
+/// Draws the learning curves of all cases so far, a picture for each task, and the first seed of those that come after the `before` known ones.
 fn pictures(plan: &Plan, finished: &[Option<Trained>], before: usize, out: &Path) -> Result<()> {
     let cases = cases(plan, finished);
-    let mut curves: Vec<(&str, Vec<Vec<[f64; 2]>>)> = Vec::new();
+    // Returns of different tasks have no axis in common.
+    let mut tasks: Vec<(&str, Vec<Curves>)> = Vec::new();
     for (number, (case, trained)) in cases.iter().enumerate() {
-        curves.push((
-            &case.title,
-            trained.iter().map(|trained| trained.curve.clone()).collect(),
-        ));
+        let at = tasks.iter().position(|(task, _)| *task == case.task());
+        let at = at.unwrap_or_else(|| {
+            tasks.push((case.task(), Vec::new()));
+            tasks.len() - 1
+        });
+        let curves = trained.iter().map(|trained| trained.curve.clone()).collect();
+        tasks[at].1.push((&case.title, curves));
         let shown = trained.first().and_then(|first| first.shown.as_ref());
         let new = shown.filter(|_| number >= before);
         for (name, mut figure) in new
@@ -177,15 +185,24 @@ fn pictures(plan: &Plan, finished: &[Option<Trained>], before: usize, out: &Path
             draw(&figure, &out.join(format!("{}_{name}", case.label)))?;
         }
     }
-    let most = plan.cases.iter().map(|case| case.seeds.len()).max().unwrap_or(0);
-    let least = plan.cases.iter().map(|case| case.seeds.len()).min().unwrap_or(0);
-    let seeds = if most == least {
-        format!("{most} seeds")
-    } else {
-        format!("{least} to {most} seeds")
-    };
-    let title = format!("Mean return of the policies ({}, {seeds})", plan.name);
-    draw(&learning::comparison(&title, &curves), &out.join("learning_curves"))?;
+    let alone = plan.cases.iter().all(|case| case.task() == plan.cases[0].task());
+    for (task, curves) in &tasks {
+        let of_task = || plan.cases.iter().filter(|case| case.task() == *task);
+        let most = of_task().map(|case| case.seeds.len()).max().unwrap_or(0);
+        let least = of_task().map(|case| case.seeds.len()).min().unwrap_or(0);
+        let seeds = if most == least {
+            format!("{most} seeds")
+        } else {
+            format!("{least} to {most} seeds")
+        };
+        let (whose, name) = if alone {
+            (plan.name.clone(), "learning_curves".into())
+        } else {
+            (format!("{}: {task}", plan.name), format!("learning_curves_{task}"))
+        };
+        let title = format!("Mean return of the policies ({whose}, {seeds})");
+        draw(&learning::comparison(&title, curves), &out.join(name))?;
+    }
     Ok(())
 }
 

@@ -69,7 +69,7 @@ pub struct QdConfig {
     pub ladder: f64,
     /// Whether the neighbours' task gradients enter.
     pub share: bool,
-    /// Weighting of the parts: "nats", "constrained", "normalised" or "published".
+    /// Weighting of the parts: "nats", "constrained", "fading", "normalised" or "published".
     pub weighting: Weighting,
     /// Share of the best policy's gain in return that each is to keep; "constrained" only.
     pub quota: f64,
@@ -293,6 +293,7 @@ impl Qd {
             }
             diversity[i] = match qd.weighting {
                 Weighting::Constrained => diverse * self.quota.allows(i),
+                Weighting::Fading => diverse * self.quota.fades(i),
                 _ => diverse,
             } as f32;
             if idle[i] {

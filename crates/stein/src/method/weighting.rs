@@ -6,6 +6,7 @@
 //!
 //! nats          Δθ_i = g_i + (ω_i/T)·d_i                      advantages of the task of deviation 1, of R_i in nats
 //! constrained   Δθ_i = g_i + h_i·(ω_i/T)·d_i                  h_i falls while policy i earns less than its quota; 0 for the best
+//! fading        Δθ_i = g_i + (ω_i/T)/(1 + G_i)·d_i            G_i = max(J_i - J_0, 0)/|J_0|: falls by itself as returns rise
 //! normalised    Δθ_i = (1-ω_i)·g_i + ω_i·d_i                  both of deviation 1
 //! published     Δθ_i = (1/n)·[ g_i + (1/T)·(n-1)·d_i ]        both raw: Equation 3 as printed, where p = 1
 //!
@@ -43,6 +44,8 @@ pub enum Weighting {
     Nats,
     /// The same, and a quota of return for each policy.
     Constrained,
+    /// As `Nats`, and ω falls by itself as a policy's returns rise above those of untrained ones.
+    Fading,
     /// Both of deviation 1, weighed by ω.
     Normalised,
     /// As Equation 3 has it (with `qd.power = 1`): 1/n and 1/T, raw advantages; ω plays no part.
@@ -53,7 +56,7 @@ impl Weighting {
     /// Units of the advantages of the task and of diversity.
     pub fn units(self) -> [Units; 2] {
         match self {
-            Weighting::Nats | Weighting::Constrained => [Units::Standard, Units::Centred],
+            Weighting::Nats | Weighting::Constrained | Weighting::Fading => [Units::Standard, Units::Centred],
             Weighting::Normalised => [Units::Standard; 2],
             Weighting::Published => [Units::Raw; 2],
         }
@@ -63,7 +66,7 @@ impl Weighting {
     pub fn of_policy(self, omega: f64, temperature: f64, n: usize, neighbours: f64, share: bool) -> [f64; 3] {
         let total = if share { 1.0 + neighbours } else { 1.0 };
         let [task, diversity] = match self {
-            Weighting::Nats | Weighting::Constrained => [1.0 / total, omega / temperature],
+            Weighting::Nats | Weighting::Constrained | Weighting::Fading => [1.0 / total, omega / temperature],
             Weighting::Normalised => [(1.0 - omega) / total, omega],
             Weighting::Published => [1.0 / n as f64, (n - 1) as f64 / (n as f64 * temperature)],
         };
@@ -144,6 +147,16 @@ impl Quota {
         1.0 / (1.0 + (-self.x[i]).exp())
     }
 
+    /// 1/(1 + G_i) of policy i: 1 for who has gained nothing over untrained policies, ½ for who has gained as much as they earned.
+    pub fn fades(&self, i: usize) -> f64 {
+        let gained = self.returns[i] - self.untrained;
+        // Nothing gained, or nothing known yet.
+        if gained.is_nan() || gained <= 0.0 {
+            return 1.0;
+        }
+        self.untrained.abs() / (self.untrained.abs() + gained)
+    }
+
     /// Adds all of it to a checkpoint.
     pub fn save(&self, checkpoint: &mut Checkpoint) {
         let n = self.x.len();
@@ -217,6 +230,22 @@ mod tests {
             quota.allows(1)
         };
         assert!(run(0.0) < 0.1 && run(2.0) > 0.9, "{} {}", run(0.0), run(2.0));
+    }
+
+    #[test]
+    fn diversity_fades_as_returns_rise_above_those_of_untrained_policies() {
+        let mut quota = Quota::new(4);
+        assert_eq!(quota.fades(0), 1.0, "nothing is known yet");
+        quota.observe(&earning(&[-100.0; 4]), 0.9, 0.0);
+        (0..100).for_each(|_| quota.observe(&earning(&[-100.0, 0.0, 800.0, -300.0]), 0.9, 0.0));
+        for (i, factor) in [1.0, 0.5, 0.1, 1.0].into_iter().enumerate() {
+            assert!((quota.fades(i) - factor).abs() < 1e-9, "{i}: {}", quota.fades(i));
+        }
+        // Where untrained policies earn nothing, the first reward ends it.
+        let mut sparse = Quota::new(2);
+        sparse.observe(&earning(&[0.0, 0.0]), 0.9, 0.0);
+        sparse.observe(&earning(&[0.0, 1.0]), 0.9, 0.0);
+        assert_eq!((sparse.fades(0), sparse.fades(1)), (1.0, 0.0));
     }
 
     #[test]

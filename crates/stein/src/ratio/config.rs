@@ -132,9 +132,35 @@ impl RatioConfig {
             "dualdice" | "valuedice" | "gendice" if self.data == Data::Pooled => Some("ratio.data=pair"),
             _ => None,
         };
-        if let (Some(cure), true) = (cure, self.gradient_penalty > 0.0) {
+        let usual = RatioConfig::default();
+        let pooled = cure == Some("ratio.data=pair");
+        // Said of what was changed only: a finished configuration has them all.
+        let idle = [
+            (
+                "gradient_penalty",
+                self.gradient_penalty != usual.gradient_penalty,
+                "0".to_string(),
+            ),
+            (
+                "zeta_learning_rate",
+                pooled && self.zeta_learning_rate.is_some_and(|given| given != zeta_rate),
+                zeta_rate.to_string(),
+            ),
+            (
+                "gendice_lambda",
+                pooled && estimator == "gendice" && self.gendice_lambda != usual.gendice_lambda,
+                usual.gendice_lambda.to_string(),
+            ),
+            (
+                "gendice_average",
+                pooled && estimator == "gendice" && self.gendice_average != usual.gendice_average,
+                usual.gendice_average.to_string(),
+            ),
+        ];
+        let changed = idle.into_iter().find(|(_, changed, _)| *changed);
+        if let (Some(cure), Some((key, _, value))) = (cure, changed) {
             return Err(Error::input(format!(
-                "ratio.gradient_penalty has no part in this form of {estimator}: set it to 0, or {cure}"
+                "ratio.{key} has no part in this form of {estimator}: set it to {value}, or {cure}"
             )));
         }
         self.learning_rate.get_or_insert(rate);
@@ -180,5 +206,39 @@ impl EstimatorConfig {
             ratio,
             seed,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_without_a_part_in_an_estimator_are_refused_where_they_were_changed() {
+        type Change = fn(&mut RatioConfig);
+        let changes: [(&str, Change); 4] = [
+            ("gradient_penalty", |ratio| ratio.gradient_penalty = 1.0),
+            ("zeta_learning_rate", |ratio| ratio.zeta_learning_rate = Some(1e-4)),
+            ("gendice_lambda", |ratio| ratio.gendice_lambda = 2.0),
+            ("gendice_average", |ratio| ratio.gendice_average = 0.0),
+        ];
+        for (key, change) in changes {
+            let mut ratio = RatioConfig::default();
+            change(&mut ratio);
+            let words = ratio.clone().resolve("gendice").unwrap_err().to_string();
+            assert!(
+                words.contains(&format!("ratio.{key} has no part")) && words.contains("ratio.data=pair"),
+                "{words}"
+            );
+            ratio.data = Data::Pair;
+            ratio.resolve("gendice").unwrap();
+            // Nor is a finished configuration refused.
+            ratio.resolve("gendice").unwrap();
+        }
+        for estimator in ["nce", "dualdice", "valuedice", "gendice"] {
+            let mut ratio = RatioConfig::default();
+            ratio.resolve(estimator).unwrap();
+            ratio.resolve(estimator).unwrap();
+        }
     }
 }

@@ -11,9 +11,10 @@ use stein::{Error, Result};
 use super::Arguments;
 
 /// The experiments that there are, with their files.
-const EXPERIMENTS: [(&str, &str); 3] = [
+const EXPERIMENTS: [(&str, &str); 4] = [
     ("maze", include_str!("../../../../../experiments/maze.toml")),
     ("diversity", include_str!("../../../../../experiments/diversity.toml")),
+    ("ablation", include_str!("../../../../../experiments/ablation.toml")),
     ("locomotion", include_str!("../../../../../experiments/locomotion.toml")),
 ];
 
@@ -99,6 +100,14 @@ pub struct Case {
     /// Whether it is evaluated with sampled actions too.
     pub stochastic: bool,
     settings: toml::Table,
+}
+
+impl Case {
+    /// The name of its task.
+    pub fn task(&self) -> &str {
+        let env = self.settings.get("env").and_then(|env| env.get("name"));
+        env.and_then(|name| name.as_str()).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
