@@ -12,7 +12,7 @@ use stein::{Error, Result};
 pub struct TrainOptions {
     /// The environment (see `stein envs`)
     pub env: Option<String>,
-    /// How the ensemble is trained: qd, ppo or svpg
+    /// How the ensemble is trained: qd, ppo, svpg, diayn or si
     #[arg(long)]
     pub method: Option<String>,
     /// Ratio estimator of qd: nce, dualdice, valuedice or gendice

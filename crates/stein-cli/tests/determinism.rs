@@ -42,6 +42,12 @@ fn quality_and_diversity_by_every_estimator() {
 }
 
 #[test]
+fn skills_and_self_imitation() {
+    is_deterministic(&["--method=diayn"]);
+    is_deterministic(&["--method=si"]);
+}
+
+#[test]
 fn stein_variational_policy_gradient() {
     is_deterministic(&["--method=svpg"]);
 }

@@ -24,6 +24,8 @@ const SIGKILL: i32 = 9;
 const PPO: &[&str] = &["--method=ppo"];
 const SVPG: &[&str] = &["--method=svpg"];
 const QD: &[&str] = &["--method=qd"];
+const DIAYN: &[&str] = &["--method=diayn"];
+const SI: &[&str] = &["--method=si"];
 const NCE: &[&str] = &["--method=qd", "--set=qd.estimator=nce"];
 const VALUEDICE: &[&str] = &["--method=qd", "--set=qd.estimator=valuedice"];
 const GENDICE: &[&str] = &["--method=qd", "--set=qd.estimator=gendice"];
@@ -251,7 +253,7 @@ fn interrupts() {
 
 #[test]
 fn unlucky_moments() {
-    for extra in [PPO, SVPG, QD, NCE, VALUEDICE, GENDICE] {
+    for extra in [PPO, SVPG, DIAYN, SI, QD, NCE, VALUEDICE, GENDICE] {
         survives_unlucky_moments(extra);
     }
 }

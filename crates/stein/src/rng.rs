@@ -40,6 +40,10 @@ pub enum Purpose {
     RatioPool = 12,
     /// Noise through which behaviour is seen.
     Behaviour = 13,
+    /// Order of the samples that tell a policy's best trajectories from its own steps.
+    Imitation = 14,
+    /// Draws of a bootstrap.
+    Bootstrap = 15,
     /// States and networks of the policies' information.
     Information = 20,
 }

@@ -97,6 +97,11 @@ impl Trainer {
         self.iteration
     }
 
+    /// Steps of all policies together in so many iterations.
+    pub fn env_steps(&self, iterations: usize) -> usize {
+        iterations * self.config.steps * self.config.ensemble
+    }
+
     /// The rollouts of the last iteration, by the policies as they were before its update.
     pub fn rollouts(&self) -> &[Rollout] {
         &self.rollouts
@@ -117,7 +122,7 @@ impl Trainer {
             0 => &task_rewards[i][..],
             s => &guidance.rewards[i * streams + s - 1][..],
         };
-        let units = |s: usize| guidance.units[usize::from(s > 0)];
+        let units = |s: usize| guidance.units[s];
         let judgement = self.critics.judge(&self.rollouts, rewards, &self.config.ppo, units);
         let advantages = clock.lap();
 
@@ -247,6 +252,7 @@ impl Trainer {
             "explained_variance_diversity",
             "diversity_size",
             "learning_rate",
+            "env_steps",
         ]
         .map(String::from)
         .to_vec();
@@ -290,6 +296,7 @@ impl Trainer {
             explained[1],
             size,
             rate,
+            self.env_steps(self.iteration) as f64,
         ];
         metrics.extend(returns);
         metrics.extend(self.method.metrics());

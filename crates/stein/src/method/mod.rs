@@ -3,13 +3,17 @@
 //! A method says, each iteration, how task gradients are mixed and which further rewards each policy follows: its
 //! [`Guidance`]. The update itself ([`crate::update`]) is the same for all of them.
 
+pub mod diayn;
 mod ppo;
 pub mod qd;
+pub mod si;
 pub mod svpg;
 pub mod weighting;
 
+pub use diayn::{Diayn, DiaynConfig};
 pub use ppo::IndependentPpo;
 pub use qd::{Qd, QdConfig};
+pub use si::{Si, SiConfig};
 pub use svpg::{Svpg, SvpgConfig};
 pub use weighting::Weighting;
 
@@ -34,8 +38,8 @@ pub struct Guidance {
     pub streams: Vec<f32>,
     /// Rewards of the further streams: `[n][streams]` of one reward a step each.
     pub rewards: Vec<Vec<f32>>,
-    /// Units of the advantages: of the task, and of the further streams.
-    pub units: [Units; 2],
+    /// Units of the advantages: of the task, and of each further stream.
+    pub units: Vec<Units>,
     /// Added to the step of each policy as it is, `[n][parameters]`; empty for none.
     pub drift: Vec<f32>,
 }
@@ -51,7 +55,7 @@ impl Guidance {
             task,
             streams: Vec::new(),
             rewards: Vec::new(),
-            units: [Units::Standard; 2],
+            units: vec![Units::Standard],
             drift: Vec::new(),
         }
     }
@@ -107,12 +111,14 @@ pub trait Method: Send {
 }
 
 /// Names of the methods.
-pub const METHODS: &[&str] = &["qd", "ppo", "svpg"];
+pub const METHODS: &[&str] = &["qd", "ppo", "svpg", "diayn", "si"];
 
 /// Makes the method that the settings name.
 pub fn build(config: &Config, spec: &Spec) -> Result<Box<dyn Method>> {
     match config.method.as_str() {
         "qd" => Ok(Box::new(Qd::new(config, spec)?)),
+        "diayn" => Ok(Box::new(Diayn::new(config, spec)?)),
+        "si" => Ok(Box::new(Si::new(config, spec)?)),
         "svpg" => Ok(Box::new(Svpg::new(&config.svpg, config.ensemble))),
         "ppo" => Ok(Box::new(IndependentPpo { n: config.ensemble })),
         other => Err(Error::input(format!(

@@ -393,7 +393,7 @@ impl Qd {
             task,
             streams,
             rewards: rollouts.iter().map(silence).collect(),
-            units: self.config.qd.weighting.units(),
+            units: self.config.qd.weighting.units().to_vec(),
             drift: Vec::new(),
         }
     }
@@ -521,7 +521,7 @@ impl Method for Qd {
             task,
             streams,
             rewards,
-            units: self.config.qd.weighting.units(),
+            units: self.config.qd.weighting.units().to_vec(),
             drift: Vec::new(),
         })
     }

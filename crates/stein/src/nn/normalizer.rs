@@ -32,17 +32,11 @@ impl Normalizer {
         }
     }
 
-    /// From saved statistics.
-    pub fn restore(count: f64, mean: Vec<f64>, squares: Vec<f64>, clip: f64) -> Self {
-        let mut normalizer = Normalizer {
-            applied: vec![(0.0, 1.0); mean.len()],
-            count,
-            mean,
-            squares,
-            clip,
-        };
-        normalizer.refresh();
-        normalizer
+    /// Takes saved statistics of the same width.
+    pub fn restore(&mut self, count: f64, mean: Vec<f64>, squares: Vec<f64>) {
+        (self.count, self.mean, self.squares) = (count, mean, squares);
+        self.applied.fill((0.0, 1.0));
+        self.refresh();
     }
 
     /// Adds the vectors of a sample-major matrix.
@@ -68,7 +62,9 @@ impl Normalizer {
     /// The statistics of the same vectors with independent noise of this variance added to each entry.
     pub fn with_noise(&self, variance: f64) -> Self {
         let squares = self.squares.iter().map(|s| s + variance * self.count).collect();
-        Normalizer::restore(self.count, self.mean.clone(), squares, self.clip)
+        let mut wider = self.clone();
+        wider.restore(self.count, self.mean.clone(), squares);
+        wider
     }
 
     fn refresh(&mut self) {
@@ -146,12 +142,8 @@ mod tests {
         normalizer.update(&[1.0, 2.0, 1.0, 4.0]);
         normalizer.apply(&[1.0, 1e9], &mut out);
         assert_eq!(out, [0.0, 10.0]);
-        let again = Normalizer::restore(
-            normalizer.count,
-            normalizer.mean.clone(),
-            normalizer.squares.clone(),
-            10.0,
-        );
+        let mut again = Normalizer::new(2, 10.0);
+        again.restore(normalizer.count, normalizer.mean.clone(), normalizer.squares.clone());
         assert_eq!(again, normalizer);
     }
 

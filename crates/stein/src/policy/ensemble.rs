@@ -18,7 +18,6 @@ pub struct Ensemble {
     /// Their observation normalisers.
     pub normalizers: Vec<Normalizer>,
     normalize: bool,
-    clip: f64,
 }
 
 impl Ensemble {
@@ -41,7 +40,6 @@ impl Ensemble {
             policies,
             normalizers: vec![Normalizer::new(spec.observation, policy.observation_clip); n],
             normalize: policy.normalize_observations,
-            clip: policy.observation_clip,
         }
     }
 
@@ -75,25 +73,36 @@ impl Ensemble {
     pub fn save(&self, checkpoint: &mut Checkpoint) {
         save_stack("policy", &self.policies, checkpoint);
         for (i, normalizer) in self.normalizers.iter().enumerate() {
-            let width = normalizer.mean.len();
-            checkpoint.insert_f64(&format!("normalizer.{i}.count"), &[1], &[normalizer.count]);
-            checkpoint.insert_f64(&format!("normalizer.{i}.mean"), &[width], &normalizer.mean);
-            checkpoint.insert_f64(&format!("normalizer.{i}.squares"), &[width], &normalizer.squares);
+            save_normalizer(&format!("normalizer.{i}"), normalizer, checkpoint);
         }
     }
 
     /// Takes all state from a checkpoint.
     pub fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
         restore_stack("policy", &mut self.policies, checkpoint)?;
-        for i in 0..self.n() {
-            let width = self.normalizers[i].mean.len();
-            let count = checkpoint.take_f64(&format!("normalizer.{i}.count"), &[1])?[0];
-            let mean = checkpoint.take_f64(&format!("normalizer.{i}.mean"), &[width])?;
-            let squares = checkpoint.take_f64(&format!("normalizer.{i}.squares"), &[width])?;
-            self.normalizers[i] = Normalizer::restore(count, mean, squares, self.clip);
+        for (i, normalizer) in self.normalizers.iter_mut().enumerate() {
+            restore_normalizer(&format!("normalizer.{i}"), normalizer, checkpoint)?;
         }
         Ok(())
     }
+}
+
+/// Adds a normaliser to a checkpoint under `name`.
+pub fn save_normalizer(name: &str, normalizer: &Normalizer, checkpoint: &mut Checkpoint) {
+    let width = normalizer.mean.len();
+    checkpoint.insert_f64(&format!("{name}.count"), &[1], &[normalizer.count]);
+    checkpoint.insert_f64(&format!("{name}.mean"), &[width], &normalizer.mean);
+    checkpoint.insert_f64(&format!("{name}.squares"), &[width], &normalizer.squares);
+}
+
+/// Takes the statistics of a normaliser from a checkpoint.
+pub fn restore_normalizer(name: &str, normalizer: &mut Normalizer, checkpoint: &mut Checkpoint) -> Result<()> {
+    let width = normalizer.mean.len();
+    let count = checkpoint.take_f64(&format!("{name}.count"), &[1])?[0];
+    let mean = checkpoint.take_f64(&format!("{name}.mean"), &[width])?;
+    let squares = checkpoint.take_f64(&format!("{name}.squares"), &[width])?;
+    normalizer.restore(count, mean, squares);
+    Ok(())
 }
 
 /// Adds a stack, its optimisers included, to a checkpoint under `name`.

@@ -6,6 +6,7 @@ use super::policies::join_rows;
 use crate::error::Result;
 use crate::nn::Normalizer;
 use crate::policy::Rollout;
+use crate::policy::ensemble::{restore_normalizer, save_normalizer};
 use crate::run::checkpoint::Checkpoint;
 
 /// Initial states that are kept at the most.
@@ -128,10 +129,7 @@ impl Memory {
             }
         }
         checkpoint.insert_f32("memory.resets", &[self.resets.len() / state, state], &self.resets);
-        checkpoint.insert_f64("memory.features.count", &[1], &[self.features.count]);
-        let width = self.features.mean.len();
-        checkpoint.insert_f64("memory.features.mean", &[width], &self.features.mean);
-        checkpoint.insert_f64("memory.features.squares", &[width], &self.features.squares);
+        save_normalizer("memory.features", &self.features, checkpoint);
     }
 
     /// Takes all of it from a checkpoint.
@@ -162,12 +160,7 @@ impl Memory {
         }
         let resets = rows(checkpoint, "memory.resets");
         self.resets = checkpoint.take_f32("memory.resets", &[resets, state])?;
-        let count = checkpoint.take_f64("memory.features.count", &[1])?[0];
-        let width = self.features.mean.len();
-        let mean = checkpoint.take_f64("memory.features.mean", &[width])?;
-        let squares = checkpoint.take_f64("memory.features.squares", &[width])?;
-        self.features = Normalizer::restore(count, mean, squares, 10.0);
-        Ok(())
+        restore_normalizer("memory.features", &mut self.features, checkpoint)
     }
 }
 

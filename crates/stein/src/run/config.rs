@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::env::Task;
 use crate::env::behaviour::Behaviour;
 use crate::error::{Error, Result};
-use crate::method::{QdConfig, SvpgConfig, Weighting};
+use crate::method::{DiaynConfig, QdConfig, SiConfig, SvpgConfig, Weighting};
 use crate::ratio::{Occupancy, RatioConfig};
 
 /// All settings of a training run. `config.toml` in a run folder is this, resolved.
@@ -14,7 +14,7 @@ use crate::ratio::{Occupancy, RatioConfig};
 pub struct Config {
     /// Version of the program that wrote the file. A run is gone on with by versions that differ in the last number alone.
     pub stein_version: String,
-    /// How the ensemble is trained: `qd`, `ppo` or `svpg`.
+    /// How the ensemble is trained: `qd`, `ppo`, `svpg`, `diayn` or `si`.
     pub method: String,
     /// Seed of all randomness.
     pub seed: u64,
@@ -36,6 +36,10 @@ pub struct Config {
     pub ratio: RatioConfig,
     /// The method `svpg`.
     pub svpg: SvpgConfig,
+    /// The method `diayn`.
+    pub diayn: DiaynConfig,
+    /// The method `si`.
+    pub si: SiConfig,
     /// Checkpoints.
     pub checkpoint: CheckpointConfig,
     /// The environment: its `name`, and its own settings (`stein envs NAME` lists them).
@@ -57,6 +61,8 @@ impl Default for Config {
             qd: QdConfig::default(),
             ratio: RatioConfig::default(),
             svpg: SvpgConfig::default(),
+            diayn: DiaynConfig::default(),
+            si: SiConfig::default(),
             checkpoint: CheckpointConfig::default(),
             env: toml::Table::new(),
         }
@@ -271,7 +277,13 @@ impl Config {
 
     /// Fills in what is absent and depends on the method and the task.
     pub fn resolve(&mut self, task: &dyn Task) -> Result<()> {
-        if self.method == "qd" {
+        if self.method == "si" {
+            self.qd.behaviour.get_or_insert(Behaviour::state_action());
+        }
+        if self.method == "diayn" {
+            self.ratio.resolve("nce")?;
+        }
+        if ["qd", "si"].contains(&self.method.as_str()) {
             self.qd.resolve(task)?;
             self.ratio.resolve(&self.qd.estimator)?;
             let discounted = self.qd.behaviour.as_ref().is_none_or(Behaviour::is_state_action);
@@ -286,7 +298,15 @@ impl Config {
 
     /// Whether a setting has a part in a run of this method: independent PPO knows neither ratios nor diversity.
     pub fn has_part(&self, key: &str) -> bool {
-        self.method != "ppo" || !(key.starts_with("qd.") || key.starts_with("ratio."))
+        let own: &[&str] = match self.method.as_str() {
+            "qd" => &["qd", "ratio"],
+            "si" => &["si", "qd", "ratio"],
+            "diayn" => &["diayn", "ratio"],
+            "svpg" => &["svpg"],
+            _ => &[],
+        };
+        let (section, _) = key.split_once('.').unwrap_or((key, ""));
+        !["qd", "ratio", "svpg", "diayn", "si"].contains(&section) || own.contains(&section)
     }
 
     /// Refuses impossible values.
@@ -388,6 +408,9 @@ impl Config {
         real("ratio.ridge", ratio.ridge, 1e-12, 1e6)?;
         real("ratio.gendice_lambda", ratio.gendice_lambda, 0.0, 1e6)?;
         real("ratio.gendice_average", ratio.gendice_average, 0.0, 0.999_999)?;
+        real("diayn.task", self.diayn.task, 0.0, 1e6)?;
+        real("si.imitation", self.si.imitation, 0.0, 1.0)?;
+        whole("si.trajectories", self.si.trajectories, 1, 100_000)?;
         real("svpg.temperature", self.svpg.temperature, 0.0, 1e9)?;
         whole("checkpoint.every", self.checkpoint.every, 1, 10_000_000)?;
         whole("checkpoint.keep", self.checkpoint.keep, 1, 10_000_000)?;
