@@ -3,6 +3,7 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    commit();
     println!("cargo::rerun-if-env-changed=MUJOCO_DYNAMIC_LINK_DIR");
     println!("cargo::rerun-if-env-changed=STEIN_PORTABLE");
     if std::env::var_os("CARGO_FEATURE_MUJOCO").is_none() {
@@ -12,5 +13,25 @@ fn main() {
     let portable = std::env::var_os("STEIN_PORTABLE").is_some();
     if let (false, Ok(folder)) = (portable, std::env::var("MUJOCO_DYNAMIC_LINK_DIR")) {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
+    }
+}
+
+/// Which commit the program is built from, where it is built from a clone: reports tell it.
+fn commit() {
+    let git = |arguments: &[&str]| {
+        let output = std::process::Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output
+            .status
+            .success()
+            .then(|| text.trim().to_string())
+            .filter(|text| !text.is_empty())
+    };
+    // The file that changes with every commit and checkout.
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={log}");
+    }
+    if let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) {
+        println!("cargo::rustc-env=STEIN_COMMIT={commit}");
     }
 }

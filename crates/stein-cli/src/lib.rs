@@ -32,6 +32,10 @@ enum Command {
     Plot(command::plot::Arguments),
     /// Film the policies of a run side by side, as GIF or animated PNG, with a film strip.
     Video(command::video::Arguments),
+    /// Put several runs side by side: one table, one figure.
+    Compare(command::compare::Arguments),
+    /// Make one HTML file about a run, several runs, or an experiment.
+    Report(command::report::Arguments),
     /// Train all cases of an experiment on several seeds and make a table of them.
     Reproduce(command::reproduce::Arguments),
     /// Time the phases of an iteration.
@@ -68,6 +72,8 @@ pub fn main_with(registry: Registry) -> ! {
         Command::Eval(arguments) => command::eval::run(arguments, &registry),
         Command::Plot(arguments) => command::plot::run(arguments, &registry),
         Command::Video(arguments) => command::video::run(arguments, &registry),
+        Command::Compare(arguments) => command::compare::run(arguments, &registry),
+        Command::Report(arguments) => command::report::run(arguments, &registry),
         Command::Reproduce(arguments) => command::reproduce::run(arguments, &registry),
         Command::Bench(arguments) => command::bench::run(arguments, &registry),
         Command::Verify(arguments) => command::verify::run(arguments, &registry),

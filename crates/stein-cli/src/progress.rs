@@ -11,20 +11,28 @@ use stein::train::{Record, Trainer};
 
 use crate::tell;
 
+/// What a run is called where it is one of several.
+#[derive(Clone, Debug, Default)]
+pub struct Label {
+    /// Its name, where others go on beside it.
+    pub name: Option<String>,
+    /// Which of how many it is, and how long they take; empty where it is alone.
+    pub heading: String,
+}
+
 /// Shows how far training is, on stderr.
 pub struct Progress<'a> {
     folder: &'a Path,
-    /// Name of a run that others go on beside.
-    name: Option<String>,
+    label: Label,
     bar: Option<ProgressBar>,
 }
 
 impl<'a> Progress<'a> {
-    /// Progress of the run in `folder`; a run beside others has a name.
-    pub fn new(folder: &'a Path, name: Option<String>) -> Self {
+    /// Progress of the run in `folder`.
+    pub fn new(folder: &'a Path, label: Label) -> Self {
         Progress {
             folder,
-            name,
+            label,
             bar: None,
         }
     }
@@ -40,7 +48,8 @@ impl Observer for Progress<'_> {
             done => format!(", going on after iteration {done}"),
         };
         tell(&format!(
-            "training {} policies on {env} by {} (seed {}, {} × {} steps each) in {}{from}",
+            "{}training {} policies on {env} by {} (seed {}, {} × {} steps each) in {}{from}",
+            self.label.heading,
             config.ensemble,
             config.method,
             config.seed,
@@ -48,7 +57,7 @@ impl Observer for Progress<'_> {
             config.steps,
             self.folder.display()
         ));
-        let alone = self.name.is_none() && std::io::stderr().is_terminal();
+        let alone = self.label.name.is_none() && std::io::stderr().is_terminal();
         self.bar = alone.then(|| {
             let template = "{bar:30} {pos}/{len}  return {msg}  {elapsed} elapsed, {eta} left";
             let style = ProgressStyle::with_template(template).expect("the template is well-formed");
@@ -68,7 +77,7 @@ impl Observer for Progress<'_> {
             value => format!("{value:.3}"),
         });
         let (iteration, iterations) = (record.iteration, trainer.config.iterations);
-        match (&self.bar, &self.name) {
+        match (&self.bar, &self.label.name) {
             (Some(bar), _) => {
                 bar.set_message(format!("{mean} (best {best}, worst {worst})"));
                 bar.set_position(record.iteration as u64);

@@ -29,8 +29,19 @@ fn assert_report(report: &serde_json::Map<String, Value>, n: usize) {
     let policies = report["policies"].as_array().unwrap();
     assert_eq!(policies.len(), n);
     for policy in policies {
-        assert_eq!(keys(policy), POLICY);
+        assert_eq!(keys(policy), [&POLICY[..], &["returns"]].concat());
         assert!(POLICY.iter().all(|key| policy[key].is_f64()), "{policy}");
+        let returns: Vec<f64> = policy["returns"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_f64)
+            .collect();
+        let mean = returns.iter().sum::<f64>() / returns.len() as f64;
+        assert!(
+            (mean - policy["return_mean"].as_f64().unwrap()).abs() < 1e-9,
+            "{policy}"
+        );
     }
     assert!(
         keys(&report["ensemble"]).starts_with(&ENSEMBLE),

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stein::env::maze::MazeConfig;
+use stein::method::METHODS;
 use stein::run::config::Config;
 use stein::train::Trainer;
 
@@ -102,17 +103,20 @@ fn every_setting_of_a_robot_is_in_its_table_with_its_default() {
 
 #[test]
 fn every_metric_is_in_the_glossary() {
-    let config = Config {
-        ensemble: 2,
-        ..Config::default()
-    };
-    let trainer = Trainer::new(config, &MazeConfig::default()).unwrap();
     let page = read("docs/metrics.md");
-    for name in trainer.metric_names() {
-        assert!(
-            page.contains(&format!("`{name}`")),
-            "docs/metrics.md does not explain {name}"
-        );
+    for method in METHODS {
+        let config = Config {
+            ensemble: 2,
+            method: (*method).into(),
+            ..Config::default()
+        };
+        let trainer = Trainer::new(config, &MazeConfig::default()).unwrap();
+        for name in trainer.metric_names() {
+            assert!(
+                page.contains(&format!("`{name}`")),
+                "docs/metrics.md does not explain {name} of {method}"
+            );
+        }
     }
 }
 

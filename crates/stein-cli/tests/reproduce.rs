@@ -7,7 +7,7 @@ use std::path::Path;
 
 use support::{Finished, assert_refused, object, run, snapshot, stein, succeed};
 
-const LABELS: [&str; 9] = [
+const LABELS: [&str; 11] = [
     "ppo",
     "nce-js",
     "nce-kls",
@@ -17,6 +17,8 @@ const LABELS: [&str; 9] = [
     "valuedice-kls",
     "gendice-js",
     "gendice-kls",
+    "diayn",
+    "si",
 ];
 const COLUMNS: [&str; 9] = [
     "coverage",

@@ -15,6 +15,7 @@ pub mod policy;
 pub mod ratio;
 pub mod rng;
 pub mod run;
+pub mod statistics;
 pub mod train;
 pub mod truth;
 pub mod update;

@@ -20,6 +20,18 @@ scalars = {tag: [[e.step, e.value] for e in events.Scalars(tag)] for tag in even
 print(json.dumps(scalars))
 ";
 
+/// Prints {tag: text} of the folder given.
+const TEXTS: &str = "
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.util import tensor_util
+events = EventAccumulator(sys.argv[1])
+events.Reload()
+tags = events.PluginTagToContent('text')
+texts = {tag: tensor_util.make_ndarray(events.Tensors(tag)[0].tensor_proto)[0].decode() for tag in tags}
+print(json.dumps(texts))
+";
+
 /// A Python that has TensorBoard.
 fn python() -> Option<String> {
     let given = std::env::var("STEIN_TEST_PYTHON").ok();
@@ -36,7 +48,11 @@ fn python() -> Option<String> {
 }
 
 fn scalars(python: &str, folder: &Path) -> Value {
-    let output = Command::new(python).args(["-c", READER]).arg(folder).output().unwrap();
+    ask(python, READER, folder)
+}
+
+fn ask(python: &str, program: &str, folder: &Path) -> Value {
+    let output = Command::new(python).args(["-c", program]).arg(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -58,6 +74,12 @@ fn tensorboard_reads_a_run_that_was_cut_and_resumed() {
             .unwrap();
     }
     writer.flush().unwrap();
+    writer.text(0, "settings", "    seed = 1\n    clip = 0.2\n").unwrap();
+    writer.flush().unwrap();
+    assert_eq!(
+        ask(&python, TEXTS, folder.path()),
+        json!({"settings": "    seed = 1\n    clip = 0.2\n"})
+    );
     let rows = |values: &[f64]| -> Vec<Value> { values.iter().zip(1..).map(|(v, step)| json!([step, v])).collect() };
     let loss = rows(&[0.5; 5]);
     let expected = json!({"return/mean": rows(&[1.0, 2.0, 3.0, 4.0, 5.0]), "loss": loss});

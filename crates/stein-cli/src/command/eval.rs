@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Sample actions instead of taking the mean
     #[arg(long)]
     stochastic: bool,
+    /// The policies after this iteration, of whose checkpoints the last few are kept [default: the newest]
+    #[arg(long, value_name = "ITERATION")]
+    checkpoint: Option<usize>,
     #[command(flatten)]
     threads: Threads,
     /// Print one JSON object
@@ -36,11 +39,16 @@ pub struct Arguments {
     json: bool,
 }
 
-/// The trained ensemble of a run folder with its settings and the iterations that it was trained for.
-pub fn load(run: &std::path::Path, registry: &Registry) -> Result<(Settings, Ensemble, usize)> {
+/// The trained ensemble of a run folder, the newest or that after an iteration, with its settings and the iterations that it was
+/// trained for.
+pub fn load(
+    run: &std::path::Path,
+    iteration: Option<usize>,
+    registry: &Registry,
+) -> Result<(Settings, Ensemble, usize)> {
     let folder = RunFolder::open(run)?;
     let settings = folder.settings(registry)?;
-    match folder.policies(&settings)? {
+    match folder.policies(&settings, iteration)? {
         Some((ensemble, iteration)) => Ok((settings, ensemble, iteration)),
         None => Err(Error::input(format!(
             "{} has no checkpoint yet; let it train to its first one (checkpoint.every = {})",
@@ -63,7 +71,7 @@ pub fn check_episodes(episodes: usize) -> Result<()> {
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     check_episodes(arguments.episodes)?;
     let pool = arguments.threads.pool()?;
-    let (settings, ensemble, iteration) = load(&arguments.run, registry)?;
+    let (settings, ensemble, iteration) = load(&arguments.run, arguments.checkpoint, registry)?;
     let seed = arguments.seed.unwrap_or(settings.config.seed);
     let task = settings.task.as_ref();
     let report = pool.install(|| {
@@ -85,7 +93,10 @@ fn table(report: &Map<String, Value>, iteration: usize, episodes: usize) -> Stri
         .first()
         .and_then(Value::as_object)
         .into_iter()
-        .flat_map(Map::keys)
+        .flatten()
+        // The list of returns is for programs.
+        .filter(|(_, value)| !value.is_array())
+        .map(|(name, _)| name)
         .collect();
     let mut text = format!(
         "{} by {} after {iteration} iterations, {episodes} episodes a policy\n\npolicy",
@@ -111,7 +122,7 @@ fn table(report: &Map<String, Value>, iteration: usize, episodes: usize) -> Stri
 }
 
 /// A number for people: three decimals, or three digits where those would all be 0; never a negative zero.
-fn number(value: &Value) -> String {
+pub fn number(value: &Value) -> String {
     match value.as_f64() {
         None => "-".into(),
         Some(0.0) => "0.000".into(),

@@ -1,10 +1,12 @@
 //! One file a command.
 
 pub mod bench;
+pub mod compare;
 pub mod envs;
 pub mod eval;
 pub mod plot;
 pub mod replay;
+pub mod report;
 pub mod reproduce;
 pub mod train;
 pub mod verify;

@@ -1,5 +1,6 @@
 //! `stein reproduce`: trains all cases of an experiment on several seeds and makes one table of them.
 
+mod pace;
 mod plan;
 mod table;
 
@@ -20,17 +21,20 @@ use stein::run::settings::{Settings, differences};
 use stein::train::Trainer;
 use stein::{Error, Result};
 
-use self::plan::{Case, Plan};
+use self::pace::Pace;
+use self::plan::{Case, Curve, Plan};
 use self::table::{Measures, Row};
+use super::report::of_experiment;
 use super::train::{saved, stop_all, stop_on_interrupt, stopping, train_to_the_end};
 use crate::options::Threads;
+use crate::progress::Label;
 use crate::{Ended, print, tell};
 
 /// Arguments of `stein reproduce`.
 #[derive(Args)]
 pub struct Arguments {
-    /// The experiment: maze, diversity (the default on every task beside PPO), ablation (other weightings and behaviours) or
-    /// locomotion (independent PPO on the robots)
+    /// The experiment: maze, cheetah, table2, rewardfree, sawyer (of the paper), diversity (the default on every task beside
+    /// PPO), ablation (other weightings and behaviours), locomotion (independent PPO), or a file of your own, as in my.toml
     experiment: String,
     /// Its size: paper, or smoke to see in a minute that everything runs
     #[arg(long, default_value = "paper")]
@@ -38,7 +42,7 @@ pub struct Arguments {
     /// How many seeds, which are 1, 2, …, or which: 101,102 or 101-105; 101, is one [default: as the experiment says]
     #[arg(long, value_name = "SEEDS", allow_hyphen_values = true)]
     seeds: Option<String>,
-    /// Folder of the runs, the table and the figures; finished runs in it are not repeated [default: runs/reproduce-NAME]
+    /// Folder of the runs, the table and the figures; finished runs in it are not repeated [default: runs/reproduce-NAME; at another scale than paper runs/reproduce-NAME-SCALE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Only these cases
@@ -57,7 +61,7 @@ const CURE: &str = "the same command goes on from here";
 /// A finished run.
 struct Trained {
     measures: Measures,
-    /// Mean return of the policies over the steps of each.
+    /// Return over the steps of each policy: of all, or of the one that is best after training.
     curve: Vec<[f64; 2]>,
     /// What the pictures are made of, where it is the first seed of its case.
     shown: Option<(Settings, Vec<Vec<Episode>>)>,
@@ -84,15 +88,23 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let mut failures: Vec<(usize, Error)> = Vec::new();
     let side_by_side = pools.len() > 1;
     let next = AtomicUsize::new(0);
+    let pace = Pace::new(runs.len());
     let (sender, receiver) = mpsc::channel::<(usize, Finished)>();
     std::thread::scope(|scope| -> Result<()> {
         for pool in pools {
-            let (sender, plan, runs, next) = (sender.clone(), &plan, &runs, &next);
+            let (sender, plan, runs, next, pace) = (sender.clone(), &plan, &runs, &next, &pace);
             scope.spawn(move || {
                 while !stopping() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(&(case, seed)) = runs.get(number) else { break };
-                    let result = pool.install(|| train(plan, case, seed, registry, side_by_side));
+                    let result = pool.install(|| {
+                        let label = Label {
+                            name: side_by_side.then(|| format!("{} seed {seed}", case.label)),
+                            heading: pace.heading(number),
+                        };
+                        train(plan, case, seed, registry, label)
+                    });
+                    pace.ended();
                     if result.is_err() {
                         // The others stop after their iteration and are saved.
                         stop_all();
@@ -131,6 +143,8 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         tell(&format!("stopped; everything is saved: {CURE}"));
         return Ok(Ended::Interrupted);
     }
+    let html = of_experiment(&plan.out, registry)?;
+    atomic::write(&plan.out.join("report.html"), html.as_bytes())?;
     print(&table::markdown(&plan, &rows));
     Ok(Ended::Done)
 }
@@ -159,7 +173,9 @@ fn rows<'a>(plan: &'a Plan, finished: &'a [Option<Trained>]) -> Vec<Row<'a>> {
 fn write(plan: &Plan, rows: &[Row]) -> Result<()> {
     atomic::write(&plan.out.join("table.md"), table::markdown(plan, rows).as_bytes())?;
     let json = format!("{:#}\n", table::as_json(plan, rows));
-    atomic::write(&plan.out.join("table.json"), json.as_bytes())
+    atomic::write(&plan.out.join("table.json"), json.as_bytes())?;
+    atomic::write(&plan.out.join("table.csv"), table::csv(rows).as_bytes())?;
+    atomic::write(&plan.out.join("runs.csv"), table::runs_csv(rows).as_bytes())
 }
 
 /// Draws the learning curves of all cases so far, a picture for each task, and the first seed of those that come after the `before` known ones.
@@ -200,19 +216,22 @@ fn pictures(plan: &Plan, finished: &[Option<Trained>], before: usize, out: &Path
         } else {
             (format!("{}: {task}", plan.name), format!("learning_curves_{task}"))
         };
-        let title = format!("Mean return of the policies ({whose}, {seeds})");
+        let title = match plan.curve {
+            Curve::Mean => format!("Mean return of the policies ({whose}, {seeds})"),
+            Curve::Best => format!("Return of the policy that is best after training ({whose}, {seeds})"),
+        };
         draw(&learning::comparison(&title, curves), &out.join(name))?;
     }
     Ok(())
 }
 
 /// Trains a case on a seed, or takes the run that is there already, and evaluates it; none where it was interrupted.
-fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, side_by_side: bool) -> Finished {
+fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, label: Label) -> Finished {
     let path = plan.out.join(&case.label).join(format!("seed{seed}"));
     let (folder, settings) = open(&path, plan.settings(case, seed, registry)?, registry)?;
     let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
-    let name = side_by_side.then(|| format!("{} seed {seed}", case.label));
-    if train_to_the_end(&settings, &mut trainer, &folder, name)?.is_none() {
+    let side_by_side = label.name.is_some();
+    if train_to_the_end(&settings, &mut trainer, &folder, label)?.is_none() {
         return Ok(None);
     }
     let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
@@ -220,11 +239,12 @@ fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, side_by_side:
         let episodes = evaluate(ensemble, task, settings.config.seed, plan.episodes, stochastic)?;
         Ok((report(&settings, &episodes)?, episodes))
     };
-    let (mut measures, episodes, sampled) = saved(CURE, !side_by_side, || -> Result<_> {
+    let (report, episodes, sampled) = saved(CURE, !side_by_side, || -> Result<_> {
         let (report, episodes) = judge(false)?;
         let sampled = case.stochastic.then(|| judge(true)).transpose()?;
-        Ok((of_ensemble(&report), episodes, sampled))
+        Ok((report, episodes, sampled))
     })?;
+    let mut measures = of_ensemble(&report);
     for (name, value) in sampled.iter().flat_map(|(report, _)| of_ensemble(report)) {
         measures.push((name + "_sampled", value));
     }
@@ -236,7 +256,11 @@ fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, side_by_side:
     measures.push(("wall_seconds".into(), (seconds * 10.0).round() / 10.0));
     let table = Table::read(&folder.file("metrics.csv"))?;
     let iterations = table.column("iteration").unwrap_or_default();
-    let returns = table.column("return_mean").unwrap_or_default();
+    let column = match plan.curve {
+        Curve::Mean => "return_mean".into(),
+        Curve::Best => format!("return_{}", best(&report)),
+    };
+    let returns = table.column(&column).unwrap_or_default();
     let steps = settings.config.steps as f64;
     let curve = iterations.iter().zip(returns).map(|(i, r)| [i * steps, r]).collect();
     Ok(Some(Trained {
@@ -263,6 +287,13 @@ fn open(path: &Path, settings: Settings, registry: &Registry) -> Result<(RunFold
             path.display()
         ))),
     }
+}
+
+/// The policy with the largest return in a report.
+fn best(report: &Map<String, Value>) -> usize {
+    let policies = report["policies"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let earned = |i: usize| policies[i]["return_mean"].as_f64().unwrap_or(f64::NEG_INFINITY);
+    (0..policies.len()).fold(0, |best, i| if earned(i) > earned(best) { i } else { best })
 }
 
 /// What a report says of the ensemble.

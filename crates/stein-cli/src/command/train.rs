@@ -19,7 +19,7 @@ use stein::train::Trainer;
 use stein::{Error, Result};
 
 use crate::options::TrainOptions;
-use crate::progress::Progress;
+use crate::progress::{Label, Progress};
 use crate::{Ended, print, print_json, tell};
 
 /// Arguments of `stein train`.
@@ -54,7 +54,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         Place::Old(folder) => folder,
     };
     stop_on_interrupt()?;
-    let Some(summary) = pool.install(|| train_to_the_end(&settings, &mut trainer, &folder, None))? else {
+    let Some(summary) = pool.install(|| train_to_the_end(&settings, &mut trainer, &folder, Label::default()))? else {
         tell(&format!(
             "stopped after iteration {} of {}; everything is saved: go on with `stein train --resume --out {}`",
             trainer.iteration(),
@@ -81,16 +81,16 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     Ok(Ended::Done)
 }
 
-/// Trains from where the folder stands and writes `summary.json`, which is returned; none where it was interrupted. A run
-/// beside others has a `name`, which its progress is told under.
+/// Trains from where the folder stands and writes `summary.json`, which is returned; none where it was interrupted. `label` is
+/// what its progress is told under.
 pub fn train_to_the_end(
     settings: &Settings,
     trainer: &mut Trainer,
     folder: &RunFolder,
-    name: Option<String>,
+    label: Label,
 ) -> Result<Option<serde_json::Value>> {
-    let alone = name.is_none();
-    let mut progress = Progress::new(folder.path(), name);
+    let alone = label.name.is_none();
+    let mut progress = Progress::new(folder.path(), label);
     let outcome = session::train(trainer, folder, &STOP, &mut progress)?;
     if outcome == Outcome::Interrupted || STOP.load(Ordering::Relaxed) {
         return Ok(None);

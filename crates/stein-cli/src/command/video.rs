@@ -58,7 +58,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         arguments.run.join("figures").join(name)
     });
     let format = format(&out)?;
-    let (settings, ensemble, _) = load(&arguments.run, registry)?;
+    let (settings, ensemble, _) = load(&arguments.run, None, registry)?;
     let (ensemble, task) = (&ensemble, settings.task.as_ref());
     let policies = match arguments.policy {
         None => 0..ensemble.n(),

@@ -49,6 +49,47 @@ pub fn comparison(title: &str, cases: &[(&str, Vec<Vec<[f64; 2]>>)]) -> Figure {
     })
 }
 
+/// Returns of several runs side by side over the steps of all their policies: the mean, in a band from the worst policy to the
+/// best. Long runs are thinned out as in [`comparison`].
+pub fn side_by_side(title: &str, runs: &[(String, &Table)]) -> Figure {
+    let longest = runs
+        .iter()
+        .filter_map(|(_, table)| table.column("iteration"))
+        .map(|rows| rows.len())
+        .max();
+    let window = longest.unwrap_or(0).div_ceil(POINTS).max(1);
+    let points = |table: &Table, name: &str| -> Vec<[f64; 2]> {
+        let steps = table.column("env_steps").unwrap_or_default();
+        let values = table.column(name).unwrap_or_default();
+        let points: Vec<_> = steps.iter().zip(values).map(|(&x, y)| [x, y]).collect();
+        let mut points = means(&points, window);
+        points.retain(|point| point[1].is_finite());
+        points
+    };
+    let bands = runs.iter().enumerate().map(|(number, (_, table))| {
+        let (worst, best) = (points(table, "return_worst"), points(table, "return_best"));
+        Curve {
+            name: None,
+            style: CurveStyle::Band(number),
+            points: worst.into_iter().chain(best.into_iter().rev()).collect(),
+        }
+    });
+    let lines = runs.iter().enumerate().map(|(number, (name, table))| Curve {
+        name: Some(name.clone()),
+        style: CurveStyle::Policy(number),
+        points: points(table, "return_mean"),
+    });
+    Figure::Lines(Lines {
+        title: title.into(),
+        x: match window {
+            1 => "environment steps of all policies".into(),
+            _ => format!("environment steps of all policies (a point: mean of {window} iterations)"),
+        },
+        y: "return: mean, worst to best policy".into(),
+        curves: bands.chain(lines).collect(),
+    })
+}
+
 /// Means of every `window` points, or of what is left at the end; points of no value do not enter.
 fn means(points: &[[f64; 2]], window: usize) -> Vec<[f64; 2]> {
     let mean = |chunk: &[[f64; 2]], axis: usize| {
@@ -116,6 +157,26 @@ mod tests {
         assert_eq!(lines.curves[2].points, [[1.0, 3.0], [2.0, 6.0]]);
         assert_eq!(lines.curves[3].points, [[1.0, 7.0]]);
         assert_eq!(lines.x, "steps of each policy");
+    }
+
+    #[test]
+    fn runs_side_by_side_have_a_mean_in_a_band() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.csv");
+        let text = "iteration,return_mean,return_best,return_worst,env_steps\n1,2,3,1,10\n2,,,,20\n3,4,6,2,30\n";
+        std::fs::write(&path, text).unwrap();
+        let table = Table::read(&path).unwrap();
+        let Figure::Lines(lines) = side_by_side("title", &[("a run".into(), &table)]) else {
+            panic!("not lines");
+        };
+        assert_eq!(lines.curves[0].style, CurveStyle::Band(0));
+        // Along the worst, back along the best; the iteration without returns is passed over.
+        assert_eq!(
+            lines.curves[0].points,
+            [[10.0, 1.0], [30.0, 2.0], [30.0, 6.0], [10.0, 3.0]]
+        );
+        assert_eq!(lines.curves[1].points, [[10.0, 2.0], [30.0, 4.0]]);
+        assert_eq!(lines.curves[1].name.as_deref(), Some("a run"));
     }
 
     #[test]

@@ -28,7 +28,12 @@ pub(super) fn draw<DB: DrawingBackend>(lines: &Lines, page: &Page<DB>) -> Result
     let window = frame.draw(page)?;
     for (curve, pieces) in lines.curves.iter().zip(&pieces) {
         for piece in pieces {
-            draw_piece(piece, pen(curve.style), &window, page)?;
+            if let CurveStyle::Band(_) = curve.style {
+                let outline: Vec<Point> = piece.iter().map(|point| window.place(*point)).collect();
+                page.area(&outline, pen(curve.style).colour)?;
+            } else {
+                draw_piece(piece, pen(curve.style), &window, page)?;
+            }
         }
     }
     Ok(())
@@ -38,6 +43,7 @@ fn pen(style: CurveStyle) -> Pen {
     match style {
         CurveStyle::Policy(policy) => Pen::policy(policy, 0.85),
         CurveStyle::Faint(number) => Pen::policy(number, 0.3),
+        CurveStyle::Band(number) => Pen::policy(number, 0.15),
         CurveStyle::Mean => Pen::mean(),
         CurveStyle::Best => Pen::best(),
         CurveStyle::Level => Pen::level(),

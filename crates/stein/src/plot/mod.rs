@@ -100,6 +100,8 @@ pub enum CurveStyle {
     Policy(usize),
     /// Thin and faint, in the colour of this number: one of many behind their mean.
     Faint(usize),
+    /// Filled and faint, in the colour of this number: an area, whose outline the points are.
+    Band(usize),
     /// Thick and black: a mean.
     Mean,
     /// Thick, dashed and green: the best.
@@ -163,6 +165,11 @@ pub fn draw(figure: &Figure, stem: &Path) -> Result<Vec<PathBuf>> {
             Ok(path)
         })
         .collect()
+}
+
+/// A figure as the bytes of a PNG file.
+pub fn png(figure: &Figure) -> Result<Vec<u8>> {
+    bitmap::png(figure)
 }
 
 impl Figure {

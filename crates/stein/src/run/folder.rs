@@ -110,7 +110,7 @@ impl RunFolder {
 
     /// Restores the newest checkpoint into `trainer`; returns its path, or nothing where there is none yet.
     pub fn restore(&self, trainer: &mut Trainer) -> Result<Option<PathBuf>> {
-        let Some((path, checkpoint)) = self.newest(&trainer.config)? else {
+        let Some((path, checkpoint)) = self.load(&trainer.config, None)? else {
             return Ok(None);
         };
         check_version(&self.path, &checkpoint.header.stein_version)?;
@@ -118,11 +118,11 @@ impl RunFolder {
         Ok(Some(path))
     }
 
-    /// The policies of the newest checkpoint and the iterations that they were trained for, or nothing where there is none yet.
-    /// Of a run of another version too: policies are what all versions have alike.
-    pub fn policies(&self, settings: &Settings) -> Result<Option<(Ensemble, usize)>> {
+    /// The policies of the newest checkpoint, or of the one after `iteration`, and the iterations that they were trained for;
+    /// nothing where there is none yet. Of a run of another version too: policies are what all versions have alike.
+    pub fn policies(&self, settings: &Settings, iteration: Option<usize>) -> Result<Option<(Ensemble, usize)>> {
         let config = &settings.config;
-        let Some((_, mut checkpoint)) = self.newest(config)? else {
+        let Some((_, mut checkpoint)) = self.load(config, iteration)? else {
             return Ok(None);
         };
         let spec = settings.task.make()?.spec().clone();
@@ -131,9 +131,24 @@ impl RunFolder {
         Ok(Some((ensemble, checkpoint.header.iteration)))
     }
 
-    /// The newest checkpoint and its path. One of this version has to have the settings of the run.
-    fn newest(&self, config: &Config) -> Result<Option<(PathBuf, Checkpoint)>> {
-        let Some(path) = self.store(config).latest()? else {
+    /// The newest checkpoint, or the one after `iteration`, and its path. One of this version has to have the settings of the
+    /// run.
+    fn load(&self, config: &Config, iteration: Option<usize>) -> Result<Option<(PathBuf, Checkpoint)>> {
+        let mut list = self.store(config).list()?;
+        if let Some(wanted) = iteration.filter(|wanted| list.iter().all(|(number, _)| number != wanted)) {
+            let kept: Vec<String> = list.iter().map(|(number, _)| number.to_string()).collect();
+            let kept = match &kept[..] {
+                [] => "there is none yet".into(),
+                kept => format!("there are those after {}", kept.join(", ")),
+            };
+            return Err(Error::input(format!(
+                "{} has no checkpoint after iteration {wanted}: {kept} (checkpoint.keep = {} are kept)",
+                self.path.display(),
+                config.checkpoint.keep
+            )));
+        }
+        list.retain(|(number, _)| iteration.is_none_or(|wanted| *number == wanted));
+        let Some((_, path)) = list.pop() else {
             return Ok(None);
         };
         let checkpoint = Checkpoint::load(&path)?;

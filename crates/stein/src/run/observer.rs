@@ -34,7 +34,14 @@ pub struct Tables {
     pairs: Vec<(usize, usize)>,
 }
 
-const PHASES: [&str; 5] = ["rollout", "ratio", "advantages", "update", "total"];
+const PHASES: [&str; 6] = ["rollout", "ratio", "advantages", "update", "total", "steps_per_second"];
+
+/// The wall times of an iteration and the steps of all policies per second of it, in the order of [`PHASES`].
+fn phases(trainer: &Trainer, record: &Record) -> [f64; 6] {
+    let t = &record.timings;
+    let speed = trainer.env_steps(1) as f64 / t.total;
+    [t.rollout, t.ratio, t.advantages, t.update, t.total, speed]
+}
 
 impl Tables {
     /// Begins the tables of a folder, or goes on with them after `trainer.iteration()`.
@@ -54,9 +61,7 @@ impl Tables {
 impl Observer for Tables {
     fn iteration(&mut self, trainer: &Trainer, record: &Record) -> Result<()> {
         self.metrics.append(record.iteration, &record.metrics)?;
-        let t = &record.timings;
-        self.timings
-            .append(record.iteration, &[t.rollout, t.ratio, t.advantages, t.update, t.total])?;
+        self.timings.append(record.iteration, &phases(trainer, record))?;
         if let (Some(file), Some(kernel)) = (&mut self.kernel, trainer.kernel()) {
             let n = trainer.config.ensemble;
             let values: Vec<f64> = self.pairs.iter().map(|&(i, j)| kernel[i * n + j]).collect();
@@ -69,36 +74,74 @@ impl Observer for Tables {
     }
 }
 
-/// TensorBoard events of all metrics.
+/// TensorBoard events of all metrics and wall times, over the steps of all policies; the settings as a text.
 pub struct TensorBoard {
     events: EventWriter,
-    names: Vec<String>,
+    tags: Vec<String>,
+}
+
+/// The tag of a metric: its name, in one of the groups that programs of this field have.
+fn tag(name: &str, policies: usize) -> String {
+    const ROLLOUT: [&str; 6] = [
+        "return_mean",
+        "return_best",
+        "return_worst",
+        "episodes",
+        "episode_length",
+        "unstable",
+    ];
+    const TRAIN: [&str; 8] = [
+        "entropy",
+        "approximate_kl",
+        "clip_fraction",
+        "gradient_norm",
+        "steps_taken",
+        "value_loss",
+        "explained_variance",
+        "learning_rate",
+    ];
+    let of_policy = (0..policies).any(|i| name == format!("return_{i}"));
+    let group = match name {
+        _ if of_policy || ROLLOUT.contains(&name) => "rollout",
+        _ if TRAIN.contains(&name) => "train",
+        "env_steps" => "time",
+        // What is left is how different policies are, and what makes them so.
+        _ => "diversity",
+    };
+    format!("{group}/{name}")
 }
 
 impl TensorBoard {
     /// Begins an event file that goes on after `trainer.iteration()`.
     pub fn open(folder: &RunFolder, trainer: &Trainer) -> Result<Self> {
         let place = folder.file("tensorboard");
-        let events = match trainer.iteration() {
+        let mut events = match trainer.iteration() {
             0 if !place.exists() => EventWriter::create(&place)?,
-            done => EventWriter::resume(&place, done + 1)?,
+            done => EventWriter::resume(&place, trainer.env_steps(done + 1))?,
         };
+        if trainer.iteration() == 0 {
+            // Indented by four spaces, Markdown shows it as it is.
+            let settings = trainer.config.to_toml();
+            let text: String = settings.lines().map(|line| format!("    {line}\n")).collect();
+            events.text(0, "settings", &text)?;
+            events.flush()?;
+        }
+        let names = trainer.metric_names();
+        let metrics = names.iter().map(|name| tag(name, trainer.config.ensemble));
+        let times = PHASES.iter().map(|name| format!("time/{name}"));
         Ok(TensorBoard {
             events,
-            names: trainer.metric_names(),
+            tags: metrics.chain(times).chain(["time/iteration".into()]).collect(),
         })
     }
 }
 
 impl Observer for TensorBoard {
-    fn iteration(&mut self, _trainer: &Trainer, record: &Record) -> Result<()> {
-        let scalars: Vec<(&str, f64)> = self
-            .names
-            .iter()
-            .map(String::as_str)
-            .zip(record.metrics.iter().copied())
-            .collect();
-        self.events.scalars(record.iteration, &scalars)?;
+    fn iteration(&mut self, trainer: &Trainer, record: &Record) -> Result<()> {
+        let metrics = record.metrics.iter().copied();
+        let values = metrics.chain(phases(trainer, record)).chain([record.iteration as f64]);
+        let scalars: Vec<(&str, f64)> = self.tags.iter().map(String::as_str).zip(values).collect();
+        self.events.scalars(trainer.env_steps(record.iteration), &scalars)?;
         self.events.flush()
     }
 }
@@ -140,6 +183,25 @@ impl Observer for Checkpoints {
             Ok(())
         } else {
             self.save(trainer)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_grouped() {
+        for (name, expected) in [
+            ("return_mean", "rollout/return_mean"),
+            ("return_3", "rollout/return_3"),
+            ("return_kept", "diversity/return_kept"),
+            ("value_loss", "train/value_loss"),
+            ("env_steps", "time/env_steps"),
+            ("divergence_mean", "diversity/divergence_mean"),
+        ] {
+            assert_eq!(tag(name, 10), expected);
         }
     }
 }

@@ -20,6 +20,7 @@ pub fn report(settings: &Settings, policies: &[Vec<Episode>]) -> Result<Map<Stri
         policy.insert("return_mean".into(), number(mean));
         policy.insert("return_std".into(), number(deviation));
         add(&mut policy, settings.task.measure(episodes));
+        policy.insert("returns".into(), returns.iter().map(|&value| number(value)).collect());
         Value::Object(policy)
     });
     let each: Value = each.collect();

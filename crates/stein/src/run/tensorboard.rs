@@ -1,10 +1,11 @@
-//! Scalars for TensorBoard: an event file is a sequence of records, each a protocol-buffer message.
+//! Scalars and texts for TensorBoard: an event file is a sequence of records, each a protocol-buffer message.
 //!
 //! ```text
 //! record  = length (u64) ‖ mask(crc(length)) (u32) ‖ event ‖ mask(crc(event)) (u32)      all little-endian
 //! mask(c) = (c rotated right by 15) + 0xa282ead8
 //! event   = { 1: wall time (double), 2: step (int64), and one of
-//!             3: file version (string) | 5: summary { 1: { 1: tag, 2: value (float) }… } | 7: session { 1: status } }
+//!             3: file version (string) | 5: summary { 1: { 1: tag, and 2: value (float) or text }… } | 7: session { 1: status } }
+//! text    = 8: tensor { 1: type (7, string), 2: shape { 2: { 1: size } }, 8: content }, 9: metadata { 1: { 1: plug-in } }
 //! ```
 //!
 //! `crc` is CRC-32C. References: TensorFlow's `tfrecord` format and its `event.proto` and `summary.proto`;
@@ -34,6 +35,13 @@ const EVENT_SESSION: u8 = 7 * 8 + 2;
 const SUMMARY_VALUE: u8 = 8 + 2;
 const VALUE_TAG: u8 = 8 + 2;
 const VALUE_NUMBER: u8 = 2 * 8 + 5;
+const VALUE_TENSOR: u8 = 8 * 8 + 2;
+const VALUE_METADATA: u8 = 9 * 8 + 2;
+const TENSOR_TYPE: u8 = 8;
+const TENSOR_SHAPE: u8 = 2 * 8 + 2;
+const TENSOR_TEXT: u8 = 8 * 8 + 2;
+/// `DT_STRING`.
+const STRING: u64 = 7;
 const SESSION_STATUS: u8 = 8;
 
 /// An event file open for writing.
@@ -75,6 +83,26 @@ impl EventWriter {
             value.extend((*number as f32).to_le_bytes());
             field(&mut summary, SUMMARY_VALUE, &value);
         }
+        self.event(step, EVENT_SUMMARY, &summary)
+    }
+
+    /// Adds a text of one step, which is shown as Markdown.
+    pub fn text(&mut self, step: usize, tag: &str, text: &str) -> Result<()> {
+        // One dimension of size 1.
+        let shape = [2 * 8 + 2, 2, 8, 1];
+        let mut tensor = vec![TENSOR_TYPE];
+        varint(&mut tensor, STRING);
+        field(&mut tensor, TENSOR_SHAPE, &shape);
+        field(&mut tensor, TENSOR_TEXT, text.as_bytes());
+        let (mut plugin, mut metadata) = (Vec::new(), Vec::new());
+        field(&mut plugin, 8 + 2, b"text");
+        field(&mut metadata, 8 + 2, &plugin);
+        let mut value = Vec::new();
+        field(&mut value, VALUE_TAG, tag.as_bytes());
+        field(&mut value, VALUE_TENSOR, &tensor);
+        field(&mut value, VALUE_METADATA, &metadata);
+        let mut summary = Vec::new();
+        field(&mut summary, SUMMARY_VALUE, &value);
         self.event(step, EVENT_SUMMARY, &summary)
     }
 

@@ -1,10 +1,7 @@
-//! The table of an experiment, for people and for programs.
-//!
-//! ```text
-//! mean ± t·s/√K        95 % interval of the mean over K seeds: s their standard deviation, t that of Student, K - 1 degrees
-//! ```
+//! The table of an experiment, for people and for programs; `stein::statistics` has the intervals.
 
 use serde_json::{Map, Value, json};
+use stein::statistics::{MANY, Summary, improvement, student, summary};
 
 use super::plan::{Case, Plan};
 
@@ -13,24 +10,6 @@ pub type Measures = Vec<(String, f64)>;
 
 /// A case with the measures of each of its seeds.
 pub type Row<'a> = (&'a Case, Vec<&'a Measures>);
-
-/// Mean over seeds, and half the width of its 95 % interval where there is more than one.
-fn interval(values: &[f64]) -> (f64, Option<f64>) {
-    /// The 97.5 % quantile of Student's distribution for 1, 2, … degrees of freedom.
-    const STUDENT: [f64; 30] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-        2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-    ];
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    if values.len() < 2 {
-        return (mean, None);
-    }
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    // Beyond the table the quantile is taken from its end: slightly too wide, never too narrow.
-    let student = STUDENT[(values.len() - 2).min(STUDENT.len() - 1)];
-    (mean, Some(student * (variance / count).sqrt()))
-}
 
 /// A measure of one run; NaN where its case does not have it.
 fn value(measures: &Measures, name: &str) -> f64 {
@@ -66,6 +45,54 @@ fn number(name: &str, value: f64) -> String {
     }
 }
 
+/// What the seeds of a case say of a measure.
+fn over_seeds(seeds: &[&Measures], name: &str) -> (Vec<f64>, Summary) {
+    let values: Vec<f64> = seeds.iter().map(|measures| value(measures, name)).collect();
+    let summary = summary(&values);
+    (values, summary)
+}
+
+/// A summary for people: `mean ± half` of few seeds, `centre [low, high]` of many.
+fn in_digits(name: &str, values: &[f64], summary: Summary) -> String {
+    let number = |value: f64| number(name, value);
+    match summary.interval {
+        _ if summary.centre.is_nan() => "-".into(),
+        None => number(summary.centre),
+        Some([low, high]) if values.len() >= MANY => {
+            format!("{} [{}, {}]", number(summary.centre), number(low), number(high))
+        }
+        Some([_, high]) => format!("{} ± {}", number(summary.centre), number(high - summary.centre)),
+    }
+}
+
+/// Measures whose probability of improvement over independent PPO is told.
+const IMPROVED: [&str; 2] = ["return_mean", "return_best"];
+
+/// The case of independent PPO that a case is held against: the first of the same task; none for itself.
+fn baseline<'a, 'b>(rows: &'a [Row<'b>], case: &Case) -> Option<&'a Row<'b>> {
+    let ppo = rows
+        .iter()
+        .find(|(other, _)| other.is_ppo() && other.env() == case.env())?;
+    (ppo.0.label != case.label).then_some(ppo)
+}
+
+/// How probable it is that a run of a case is better than one of independent PPO, where both have many seeds.
+fn improvements<'a>(rows: &[Row<'a>]) -> Vec<(&'a Case, &'static str, Summary)> {
+    let mut found = Vec::new();
+    for (case, seeds) in rows.iter().filter(|(_, seeds)| seeds.len() >= MANY) {
+        let Some((_, others)) = baseline(rows, case).filter(|(_, others)| others.len() >= MANY) else {
+            continue;
+        };
+        for name in IMPROVED {
+            let ((own, _), (theirs, _)) = (over_seeds(seeds, name), over_seeds(others, name));
+            if own.iter().chain(&theirs).all(|value| !value.is_nan()) {
+                found.push((*case, name, improvement(&own, &theirs)));
+            }
+        }
+    }
+    found
+}
+
 /// Seeds in words: `1 to 5`, `1 to 3, 7`.
 fn in_words(seeds: &[u64]) -> String {
     let runs = seeds.chunk_by(|a, b| a.checked_add(1) == Some(*b));
@@ -88,17 +115,28 @@ fn line(cells: impl IntoIterator<Item = String>) -> String {
 pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
     let mut text = format!("# stein reproduce {}, scale {}\n\n", plan.name, plan.scale);
     let same = plan.cases.windows(2).all(|pair| pair[0].seeds == pair[1].seeds);
+    let many = |case: &Case| case.seeds.len() >= MANY;
     text += &match plan.cases.first().map_or(&[][..], |case| &case.seeds) {
         _ if !same => {
-            "Mean over the seeds of each case, which the second table has, ± half the width of its 95 % t-interval. "
+            "Over the seeds of each case, which the second table has: mean ± half the width of its 95 % t-interval"
                 .into()
         }
-        [seed] => format!("Seed {seed} alone, so without intervals. "),
+        [seed] => format!("Seed {seed} alone, so without intervals"),
+        seeds if seeds.len() >= MANY => format!("Over seeds {}", in_words(seeds)),
         seeds => format!(
-            "Mean over seeds {} ± half the width of its 95 % t-interval. ",
+            "Mean over seeds {} ± half the width of its 95 % t-interval",
             in_words(seeds)
         ),
     };
+    if plan.cases.iter().any(many) {
+        let whose = if same {
+            ": interquartile mean"
+        } else {
+            "; of ten and more seeds the interquartile mean"
+        };
+        text += &format!("{whose} [its 95 % bootstrap interval]");
+    }
+    text += ". ";
     text += &format!("{} episodes a policy, acting by their means", plan.episodes);
     if plan.cases.iter().any(|case| case.stochastic) {
         text += " (`_sampled`: by sampled actions)";
@@ -116,11 +154,8 @@ pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
     text += &head(&["case"]);
     for (case, seeds) in rows {
         let cells = names.iter().map(|name| {
-            let values: Vec<f64> = seeds.iter().map(|measures| value(measures, name)).collect();
-            match interval(&values) {
-                (mean, Some(half)) if !mean.is_nan() => format!("{} ± {}", number(name, mean), number(name, half)),
-                (mean, _) => number(name, mean),
-            }
+            let (values, summary) = over_seeds(seeds, name);
+            in_digits(name, &values, summary)
         });
         text += &line(std::iter::once(case.title.clone()).chain(cells));
     }
@@ -132,7 +167,67 @@ pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
             text += &line([case.title.clone(), seed.to_string()].into_iter().chain(cells));
         }
     }
+    let improvements = improvements(rows);
+    if !improvements.is_empty() {
+        text += "\nProbability that a run is better than one of independent PPO [95 % bootstrap interval]; a tie counts one half:\n\n";
+        text += "| case | measure | probability |\n|---|---|---|\n";
+        for (case, name, summary) in improvements {
+            let shown = in_digits("", &[0.0; MANY], summary);
+            text += &line([case.title.clone(), name.into(), shown]);
+        }
+    }
     text
+}
+
+/// The table as comma-separated values: a line for each case and measure.
+pub fn csv(rows: &[Row]) -> String {
+    let mut text = String::from("case,title,task,measure,seeds,centre,low,high\n");
+    for (case, seeds) in rows {
+        let own = seeds.first().into_iter().flat_map(|first| *first);
+        for (name, _) in own {
+            let (values, summary) = over_seeds(seeds, name);
+            let [low, high] = summary.interval.unwrap_or([f64::NAN; 2]);
+            let [centre, low, high] = [summary.centre, low, high].map(cell);
+            let (title, task) = (quoted(&case.title), case.task());
+            text += &format!(
+                "{},{title},{task},{name},{},{centre},{low},{high}\n",
+                case.label,
+                values.len()
+            );
+        }
+    }
+    text
+}
+
+/// Every run as comma-separated values: a line for each seed of each case.
+pub fn runs_csv(rows: &[Row]) -> String {
+    let names = names(rows);
+    let mut text = format!("case,seed,{}\n", names.join(","));
+    for (case, seeds) in rows {
+        for (seed, measures) in case.seeds.iter().zip(seeds) {
+            let cells: Vec<String> = names.iter().map(|name| cell(value(measures, name))).collect();
+            text += &format!("{},{seed},{}\n", case.label, cells.join(","));
+        }
+    }
+    text
+}
+
+/// A number of a file; nothing for NaN.
+fn cell(value: f64) -> String {
+    if value.is_nan() {
+        String::new()
+    } else {
+        value.to_string()
+    }
+}
+
+/// A text of a file, in quotes where it needs them.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
 }
 
 /// The table for programs.
@@ -140,16 +235,15 @@ pub fn as_json(plan: &Plan, rows: &[Row]) -> Value {
     let cases = rows.iter().map(|(case, seeds)| {
         let own = seeds.first().into_iter().flat_map(|first| *first);
         let each = own.map(|(name, _)| {
-            let values: Vec<f64> = seeds.iter().map(|measures| value(measures, name)).collect();
-            let (mean, half) = interval(&values);
-            let bounds = half.map(|half| [mean - half, mean + half]);
-            (
-                name.clone(),
-                json!({ "mean": mean, "interval": bounds, "seeds": values }),
-            )
+            let (values, summary) = over_seeds(seeds, name);
+            let mut measure = json!({ "mean": student(&values).0, "interval": summary.interval, "seeds": values });
+            if values.len() >= MANY {
+                measure["interquartile_mean"] = json!(summary.centre);
+            }
+            (name.clone(), measure)
         });
         let measures: Map<_, _> = each.collect();
-        json!({ "label": case.label, "title": case.title, "seeds": case.seeds, "measures": measures })
+        json!({ "label": case.label, "title": case.title, "task": case.task(), "seeds": case.seeds, "measures": measures })
     });
     let mut seeds: Vec<u64> = Vec::new();
     for seed in plan.cases.iter().flat_map(|case| &case.seeds) {
@@ -159,10 +253,15 @@ pub fn as_json(plan: &Plan, rows: &[Row]) -> Value {
     }
     json!({
         "experiment": plan.name,
+        "question": plan.question,
+        "measure": plan.measure,
         "scale": plan.scale,
         "seeds": seeds,
         "episodes": plan.episodes,
-        "interval": "95 % t-interval of the mean over seeds",
+        "interval": "95 %: below ten seeds the t-interval of the mean, from ten on the bootstrap interval of the interquartile mean",
+        "improvement_over_ppo": improvements(rows).iter().map(|(case, measure, summary)| json!({
+            "label": case.label, "measure": measure, "probability": summary.centre, "interval": summary.interval
+        })).collect::<Vec<_>>(),
         "stein_version": env!("CARGO_PKG_VERSION"),
         "cases": cases.collect::<Vec<_>>(),
     })
@@ -171,16 +270,6 @@ pub fn as_json(plan: &Plan, rows: &[Row]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn intervals_are_those_of_student() {
-        assert_eq!(interval(&[3.0]), (3.0, None));
-        let (mean, half) = interval(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        // s = √2.5, t = 2.776 with four degrees of freedom.
-        assert!((mean - 3.0).abs() < 1e-12 && (half.unwrap() - 2.776 * 0.5f64.sqrt()).abs() < 1e-9);
-        assert_eq!(interval(&[0.5; 100]), (0.5, Some(0.0)));
-        assert!(interval(&[f64::NAN, 1.0]).0.is_nan());
-    }
 
     #[test]
     fn seeds_are_told_in_words() {
@@ -203,7 +292,11 @@ mod tests {
         assert_eq!(names(&rows), ["ways", "velocity", "wall_seconds"]);
         let plan = Plan {
             name: "x".into(),
+            source: "x.toml".into(),
             scale: "smoke".into(),
+            curve: Default::default(),
+            question: String::new(),
+            measure: None,
             episodes: 1,
             cases: vec![case("a"), case("b")],
             out: "x".into(),
@@ -217,5 +310,49 @@ mod tests {
         assert!(text.contains("| b | 4 | 3.000 | 0.500 | 1.0 |\n"), "{text}");
         let json = as_json(&plan, &rows);
         assert_eq!(json["cases"][0]["measures"].as_object().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn many_seeds_have_interquartile_means_and_a_probability_of_improvement() {
+        let run = |earned: f64| -> Measures { vec![("return_mean".into(), earned), ("wall_seconds".into(), 1.0)] };
+        let ten = |first: f64| -> Vec<Measures> { (0..10).map(|k| run(first + f64::from(k))).collect() };
+        let (low, high) = (ten(0.0), ten(100.0));
+        let seeds: Vec<u64> = (1..=10).collect();
+        let case = |label: &str, method: &str| Case::of(label, seeds.clone(), "hopper", method);
+        let (a, b) = (case("a", "ppo"), case("b", "qd"));
+        let rows = [(&a, low.iter().collect()), (&b, high.iter().collect())];
+        let plan = Plan {
+            name: "x".into(),
+            source: "x.toml".into(),
+            scale: "paper".into(),
+            curve: Default::default(),
+            question: String::new(),
+            measure: None,
+            episodes: 1,
+            cases: vec![case("a", "ppo"), case("b", "qd")],
+            out: "x".into(),
+        };
+        let text = markdown(&plan, &rows);
+        assert!(
+            text.contains("Over seeds 1 to 10: interquartile mean [its 95 % bootstrap interval]"),
+            "{text}"
+        );
+        assert!(text.contains("| b | 104.5 ["), "{text}");
+        assert!(text.contains("| b | return_mean | 1.000 [1.000, 1.000] |"), "{text}");
+        let json = as_json(&plan, &rows);
+        assert_eq!(json["cases"][1]["measures"]["return_mean"]["interquartile_mean"], 104.5);
+        assert_eq!(json["improvement_over_ppo"][0]["probability"], 1.0);
+        assert_eq!(
+            json["improvement_over_ppo"].as_array().unwrap().len(),
+            1,
+            "PPO is not held against itself"
+        );
+        assert!(
+            csv(&rows).contains("\nb,b,hopper,return_mean,10,104.5,"),
+            "{}",
+            csv(&rows)
+        );
+        assert!(runs_csv(&rows).contains("\nb,3,102,1\n"), "{}", runs_csv(&rows));
+        assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
     }
 }

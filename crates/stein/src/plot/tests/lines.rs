@@ -63,6 +63,14 @@ fn points_that_are_not_finite_break_a_curve() {
 }
 
 #[test]
+fn a_band_is_filled() {
+    let outline = vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]];
+    let svg = vector::svg(&Figure::Lines(lines(vec![curve(None, CurveStyle::Band(0), outline)]))).unwrap();
+    let filled = |line: &&str| line.starts_with("<polygon") && line.contains("#0072B2") && line.contains("0.15");
+    assert_eq!(svg.lines().filter(filled).count(), 1, "{svg}");
+}
+
+#[test]
 fn a_lone_point_is_a_dot_in_the_legend_too() {
     let dots = |name: Option<&str>| {
         let figure = Figure::Lines(lines(vec![curve(name, CurveStyle::Mean, vec![[1.0, 2.0]])]));
@@ -97,6 +105,7 @@ fn odd_curves_are_drawn() {
             CurveStyle::Policy(0),
             CurveStyle::Policy(12),
             CurveStyle::Policy(usize::MAX),
+            CurveStyle::Band(3),
             CurveStyle::Best,
             CurveStyle::Level,
         ] {

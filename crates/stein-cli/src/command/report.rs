@@ -1,0 +1,650 @@
+//! `stein report`: one HTML file about a run, about several, or about an experiment of `stein reproduce`.
+
+mod page;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Map, Value};
+use stein::env::Registry;
+use stein::plot;
+use stein::policy::evaluate::evaluate;
+use stein::run::atomic;
+use stein::run::folder::RunFolder;
+use stein::run::metrics::Table;
+use stein::run::report::report;
+use stein::run::settings::{Settings, differences};
+use stein::{Error, Result};
+
+use self::page::{Cell, Line, Page};
+use super::compare::names;
+use super::eval::{check_episodes, load, number};
+use super::plot::figures;
+use crate::options::Threads;
+use crate::{Ended, print};
+
+/// Arguments of `stein report`.
+#[derive(Args)]
+pub struct Arguments {
+    /// A run folder, several, or the folder of an experiment of `stein reproduce`
+    #[arg(required = true, num_args = 1.., value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+    /// The file [default: FOLDER/report.html; of several runs report.html]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Episodes of each policy
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    episodes: usize,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// Pictures of one report have no more bytes than this: with the rest of it, it stays below 5 MB.
+const PICTURES: usize = 3_400_000;
+
+/// Most points of a curve.
+const POINTS: usize = 250;
+
+pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
+    check_episodes(arguments.episodes)?;
+    let pool = arguments.threads.pool()?;
+    let (folders, episodes) = (&arguments.folders, arguments.episodes);
+    let usual = match &folders[..] {
+        [folder] => folder.join("report.html"),
+        _ => PathBuf::from("report.html"),
+    };
+    let html = pool.install(|| match &folders[..] {
+        [folder] if folder.join("table.json").is_file() => of_experiment(folder, registry),
+        [folder] => of_run(folder, episodes, registry),
+        several => of_runs(several, episodes, registry),
+    })?;
+    let out = arguments.out.unwrap_or(usual);
+    atomic::write(&out, html.as_bytes())?;
+    print(&format!("{}\n", out.display()));
+    Ok(Ended::Done)
+}
+
+/// A run as a report needs it.
+struct Shown {
+    settings: Settings,
+    report: Map<String, Value>,
+    metrics: Table,
+    iterations: usize,
+    /// Wall time of its iterations.
+    seconds: f64,
+    figures: Vec<(String, plot::Figure)>,
+}
+
+fn open(path: &Path, episodes: usize, registry: &Registry) -> Result<Shown> {
+    let folder = RunFolder::open(path)?;
+    let (settings, ensemble, iterations) = load(path, None, registry)?;
+    let seen = evaluate(&ensemble, settings.task.as_ref(), settings.config.seed, episodes, false)?;
+    Ok(Shown {
+        report: report(&settings, &seen)?,
+        metrics: Table::read(&folder.file("metrics.csv"))?,
+        iterations,
+        seconds: wall_seconds(&folder)?,
+        figures: figures(&folder, &settings, &seen)?,
+        settings,
+    })
+}
+
+fn wall_seconds(folder: &RunFolder) -> Result<f64> {
+    let table = Table::read(&folder.file("timings.csv"))?;
+    Ok(table.column("total").unwrap_or_default().iter().sum())
+}
+
+/// The report of one run.
+fn of_run(path: &Path, episodes: usize, registry: &Registry) -> Result<String> {
+    let run = open(path, episodes, registry)?;
+    let (config, task) = (&run.settings.config, run.settings.env());
+    let mut page = Page::new(&format!("{task} by {}, seed {}", config.method, config.seed));
+    page.paragraph(&format!(
+        "Asked: {} policies on {task} by {}, {} iterations of {} steps each.",
+        config.ensemble, config.method, config.iterations, config.steps
+    ));
+    page.answer(&answer(&run, episodes));
+    page.heading("Learning curves");
+    page.chart(
+        &format!(
+            "Return of each policy while training, with sampled actions ({} iterations)",
+            run.iterations
+        ),
+        [x_axis(&run.metrics), "return of an episode"],
+        &curves(&run),
+    );
+    page.heading("Policies");
+    page.remark(&format!(
+        "{episodes} episodes each, acting by their means. A click on a head sorts."
+    ));
+    policies(&mut page, &run.report);
+    page.heading("The ensemble");
+    ensemble(&mut page, &[(task.into(), &run.report)]);
+    let mut pictures: Vec<(String, &str, Vec<u8>)> = Vec::new();
+    // The curves are there already, and can be asked.
+    for (name, figure) in run.figures.iter().filter(|(name, _)| name != "learning_curves") {
+        pictures.push((name.replace('_', " "), "image/png", plot::png(figure)?));
+    }
+    let film = path.join("figures/video.gif");
+    if let Ok(bytes) = std::fs::read(&film) {
+        pictures.push(("film of all policies".into(), "image/gif", bytes));
+    }
+    show(&mut page, pictures, path);
+    page.heading("Settings that differ from the defaults");
+    page.verbatim(&changed(&run.settings, registry)?);
+    facts(&mut page, run.iterations * config.steps * config.ensemble, run.seconds);
+    Ok(page.finish())
+}
+
+/// The answer of one run in a sentence.
+fn answer(run: &Shown, episodes: usize) -> String {
+    let of = |name: &str| number(&run.report["ensemble"][name]);
+    let n = run.settings.config.ensemble;
+    format!(
+        "After {} iterations the {n} policies earn {} on average and the best {} ({episodes} episodes each); what they do tells {} of {:.2} \
+         nats of which policy it is (policy_information), their whole states {}.",
+        run.iterations,
+        of("return_mean"),
+        of("return_best"),
+        of("policy_information"),
+        (n as f64).ln(),
+        of("state_information")
+    )
+}
+
+/// The return of each policy over steps, and their mean.
+fn curves(run: &Shown) -> Vec<Line> {
+    let each = (0..run.settings.config.ensemble).map(|i| Line {
+        name: format!("policy {i}"),
+        colour: Some(i),
+        faint: false,
+        thick: false,
+        points: points(&run.metrics, &format!("return_{i}")),
+    });
+    let mean = Line {
+        name: "mean".into(),
+        colour: None,
+        faint: false,
+        thick: true,
+        points: points(&run.metrics, "return_mean"),
+    };
+    each.chain([mean]).collect()
+}
+
+/// What [`points`] has on its horizontal axis.
+fn x_axis(table: &Table) -> &'static str {
+    match table.column("env_steps") {
+        Some(_) => "environment steps of all policies",
+        None => "iteration",
+    }
+}
+
+/// A metric over environment steps (iterations, in runs that do not tell steps); long ones thinned out.
+fn points(table: &Table, name: &str) -> Vec<[f64; 2]> {
+    let steps = table.column("env_steps").or_else(|| table.column("iteration"));
+    let (steps, values) = (steps.unwrap_or_default(), table.column(name).unwrap_or_default());
+    let stride = steps.len().div_ceil(POINTS).max(1);
+    let all = steps.iter().zip(values).map(|(&x, y)| [x, y]);
+    all.skip((steps.len().max(1) - 1) % stride).step_by(stride).collect()
+}
+
+/// A table of the policies' measures.
+fn policies(page: &mut Page, report: &Map<String, Value>) {
+    let policies = report["policies"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let first = policies.first().and_then(Value::as_object).into_iter().flatten();
+    let names: Vec<&String> = first
+        .filter(|(_, value)| !value.is_array())
+        .map(|(name, _)| name)
+        .collect();
+    let mut heads = vec!["policy".to_string()];
+    heads.extend(names.iter().map(|name| name.to_string()));
+    let rows: Vec<Vec<Cell>> = policies
+        .iter()
+        .enumerate()
+        .map(|(i, policy)| {
+            let cells = names.iter().map(|name| cell(&policy[name.as_str()]));
+            [Cell::number(i.to_string(), i as f64)]
+                .into_iter()
+                .chain(cells)
+                .collect()
+        })
+        .collect();
+    page.table(&heads, &rows);
+}
+
+/// A table of the measures of ensembles, a row each.
+fn ensemble(page: &mut Page, reports: &[(String, &Map<String, Value>)]) {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in reports
+        .iter()
+        .filter_map(|(_, report)| report["ensemble"].as_object())
+        .flatten()
+    {
+        if !names.contains(&&name[..]) {
+            names.push(name);
+        }
+    }
+    let mut heads = vec!["run".to_string()];
+    heads.extend(names.iter().map(|name| name.to_string()));
+    let row = |(name, report): &(String, &Map<String, Value>)| -> Vec<Cell> {
+        let cells = names.iter().map(|measure| cell(&report["ensemble"][*measure]));
+        [Cell::text(name)].into_iter().chain(cells).collect()
+    };
+    page.table(&heads, &reports.iter().map(row).collect::<Vec<_>>());
+}
+
+fn cell(value: &Value) -> Cell {
+    Cell::number(number(value), value.as_f64().unwrap_or(f64::NAN))
+}
+
+/// As many pictures as a report may hold; the others are named.
+fn show(page: &mut Page, pictures: Vec<(String, &str, Vec<u8>)>, folder: &Path) {
+    if pictures.is_empty() {
+        return;
+    }
+    page.heading("Pictures");
+    let mut room = PICTURES;
+    let (shown, left): (Vec<_>, Vec<_>) = pictures.into_iter().partition(|(_, _, bytes)| {
+        let fits = bytes.len() <= room;
+        room -= if fits { bytes.len() } else { 0 };
+        fits
+    });
+    page.pictures(&shown);
+    if !left.is_empty() {
+        let names: Vec<&str> = left.iter().map(|(name, ..)| &name[..]).collect();
+        page.remark(&format!(
+            "Too large for this file, but in {}: {}.",
+            folder.join("figures").display(),
+            names.join(", ")
+        ));
+    }
+}
+
+/// Settings that are not what the same task and method have by default, a line each.
+fn changed(settings: &Settings, registry: &Registry) -> Result<String> {
+    let mut usual = toml::Table::new();
+    let mut env = toml::Table::new();
+    env.insert("name".into(), settings.env().into());
+    usual.insert("env".into(), env.into());
+    usual.insert("method".into(), settings.config.method.clone().into());
+    let usual = Settings::resolve(usual, "the defaults", registry)?;
+    let lines = differences(&usual.config, &settings.config)
+        .into_iter()
+        .filter(|(key, ..)| key != "stein_version")
+        .map(|(key, default, own)| format!("{key} = {own}    (default {default})\n"));
+    let text: String = lines.collect();
+    Ok(if text.is_empty() { "none\n".into() } else { text })
+}
+
+/// By what, where and how long.
+fn facts(page: &mut Page, steps: usize, seconds: f64) {
+    page.heading("How it was made");
+    page.paragraph(&format!(
+        "stein {}{}; {steps} environment steps in {} of training. This page was made on {}.",
+        env!("CARGO_PKG_VERSION"),
+        option_env!("STEIN_COMMIT").map_or(String::new(), |commit| format!(", commit {commit}")),
+        in_words(seconds),
+        machine()
+    ));
+}
+
+/// The processor, how many of its cores, and the system.
+fn machine() -> String {
+    let processor = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        Some(line.split_once(':')?.1.trim().to_string())
+    });
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!(
+        "{} ({cores} cores, {})",
+        processor.unwrap_or_else(|| std::env::consts::ARCH.into()),
+        std::env::consts::OS
+    )
+}
+
+/// A time for people.
+fn in_words(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 120.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 7200.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+/// The report of several runs side by side.
+fn of_runs(paths: &[PathBuf], episodes: usize, registry: &Registry) -> Result<String> {
+    let shown: Result<Vec<Shown>> = paths.iter().map(|path| open(path, episodes, registry)).collect();
+    let (shown, names) = (shown?, names(paths));
+    let mut page = Page::new(&format!("{} runs side by side", shown.len()));
+    page.paragraph(&format!("Asked: how {} compare.", names.join(", ")));
+    let earned = |run: &Shown| {
+        run.report["ensemble"]["return_mean"]
+            .as_f64()
+            .unwrap_or(f64::NEG_INFINITY)
+    };
+    let best = (0..shown.len()).fold(0, |best, k| {
+        if earned(&shown[k]) > earned(&shown[best]) {
+            k
+        } else {
+            best
+        }
+    });
+    page.answer(&format!("{}: {}", names[best], answer(&shown[best], episodes)));
+    let reports: Vec<(String, &Map<String, Value>)> =
+        names.iter().cloned().zip(shown.iter().map(|run| &run.report)).collect();
+    page.heading("Ensembles");
+    page.remark(&format!(
+        "{episodes} episodes a policy, acting by their means. A click on a head sorts."
+    ));
+    ensemble(&mut page, &reports);
+    page.heading("Learning curves");
+    let mut tasks: Vec<&str> = Vec::new();
+    for run in &shown {
+        if !tasks.contains(&run.settings.env()) {
+            tasks.push(run.settings.env());
+        }
+    }
+    for task in tasks {
+        let of_task = shown.iter().enumerate().filter(|(_, run)| run.settings.env() == task);
+        let lines: Vec<Line> = of_task
+            .map(|(k, run)| Line {
+                name: names[k].clone(),
+                colour: Some(k),
+                faint: false,
+                thick: true,
+                points: points(&run.metrics, "return_mean"),
+            })
+            .collect();
+        page.chart(
+            &format!("Mean return on {task} while training"),
+            ["environment steps of all policies", "return of an episode"],
+            &lines,
+        );
+    }
+    page.heading("Settings that differ from the defaults");
+    let (mut steps, mut seconds) = (0, 0.0);
+    for (name, run) in names.iter().zip(&shown) {
+        let config = &run.settings.config;
+        page.verbatim(&format!("{name}\n\n{}", changed(&run.settings, registry)?));
+        steps += run.iterations * config.steps * config.ensemble;
+        seconds += run.seconds;
+    }
+    facts(&mut page, steps, seconds);
+    Ok(page.finish())
+}
+
+/// The report of an experiment, from its table.json and its runs.
+pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
+    let path = folder.join("table.json");
+    let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+    let damaged = |what: &str| {
+        Error::input(format!(
+            "{} {what}: run the same `stein reproduce` again, which writes it anew",
+            path.display()
+        ))
+    };
+    let table: Value = serde_json::from_str(&text).map_err(|_| damaged("is no JSON"))?;
+    let cases: Vec<Case> = table["cases"]
+        .as_array()
+        .and_then(|cases| cases.iter().map(Case::read).collect())
+        .ok_or_else(|| damaged("lacks cases, seeds or measures"))?;
+    let name = table["experiment"].as_str().unwrap_or_default();
+    let scale = table["scale"].as_str().unwrap_or_default();
+    let mut page = Page::new(&format!("stein reproduce {name}, scale {scale}"));
+    let question = table["question"].as_str().filter(|question| !question.is_empty());
+    page.paragraph(&format!("Asked: {}", question.unwrap_or("how the cases compare.")));
+    page.answer(&verdict(&cases, table["measure"].as_str()));
+
+    page.heading("Cases");
+    page.remark(&format!(
+        "{} episodes a policy, acting by their means (_sampled: by sampled actions). Intervals of {}. A click on a head sorts.",
+        table["episodes"],
+        table["interval"].as_str().unwrap_or_default()
+    ));
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in cases.iter().flat_map(|case| case.measures) {
+        if !names.contains(&&name[..]) {
+            names.push(name);
+        }
+    }
+    let heads = |first: &[&str]| -> Vec<String> { first.iter().chain(&names).map(|head| head.to_string()).collect() };
+    let summary = cases.iter().map(|case| -> Vec<Cell> {
+        let cells = names.iter().map(|name| {
+            let (centre, interval) = case.centre(name);
+            Cell::number(with_interval(centre, interval), centre)
+        });
+        [Cell::text(case.title), Cell::text(case.task)]
+            .into_iter()
+            .chain(cells)
+            .collect()
+    });
+    page.table(&heads(&["case", "task"]), &summary.collect::<Vec<_>>());
+
+    page.heading("Learning curves");
+    let mut tasks: Vec<&str> = Vec::new();
+    cases.iter().for_each(|case| {
+        if !tasks.contains(&case.task) {
+            tasks.push(case.task);
+        }
+    });
+    let (mut steps, mut seconds, mut settings) = (0, 0.0, Vec::new());
+    for task in tasks {
+        let mut lines = Vec::new();
+        for (k, case) in cases.iter().filter(|case| case.task == task).enumerate() {
+            let mut of_seeds = Vec::new();
+            for seed in &case.seeds {
+                let run = RunFolder::open(&folder.join(case.label).join(format!("seed{seed}")))?;
+                let own = run.settings(registry)?;
+                let metrics = Table::read(&run.file("metrics.csv"))?;
+                of_seeds.push((format!("{}, seed {seed}", case.title), points(&metrics, "return_mean")));
+                steps += metrics.rows.len() * own.config.steps * own.config.ensemble;
+                seconds += wall_seconds(&run)?;
+                if *seed == case.seeds[0] {
+                    settings.push((case.title, changed(&own, registry)?));
+                }
+            }
+            lines.extend(of_case(case.title, k, of_seeds));
+        }
+        // The faint ones first, so that they lie below.
+        lines.sort_by_key(|line| line.thick);
+        page.chart(
+            &format!("Mean return on {task} while training: every seed faint, their mean thick"),
+            ["environment steps of all policies", "return of an episode"],
+            &lines,
+        );
+    }
+
+    page.heading("Every seed");
+    let every = cases.iter().flat_map(|case| {
+        let names = &names;
+        case.seeds.iter().enumerate().map(move |(k, seed)| -> Vec<Cell> {
+            let cells = names.iter().map(|name| {
+                let value = &case.measures.get(*name).unwrap_or(&Value::Null)["seeds"][k];
+                cell(value)
+            });
+            let first = [Cell::text(case.title), Cell::number(seed.to_string(), *seed as f64)];
+            first.into_iter().chain(cells).collect()
+        })
+    });
+    page.table(&heads(&["case", "seed"]), &every.collect::<Vec<_>>());
+    show(&mut page, files(&folder.join("figures"))?, folder);
+    page.heading("Settings that differ from the defaults");
+    for (title, text) in settings {
+        page.verbatim(&format!("{title}\n\n{text}"));
+    }
+    facts(&mut page, steps, seconds);
+    Ok(page.finish())
+}
+
+/// A case of a table.json.
+struct Case<'a> {
+    label: &'a str,
+    title: &'a str,
+    task: &'a str,
+    seeds: Vec<u64>,
+    measures: &'a Map<String, Value>,
+}
+
+impl<'a> Case<'a> {
+    fn read(case: &'a Value) -> Option<Case<'a>> {
+        let seeds: Option<Vec<u64>> = case["seeds"].as_array()?.iter().map(Value::as_u64).collect();
+        Some(Case {
+            label: case["label"].as_str()?,
+            title: case["title"].as_str()?,
+            task: case["task"].as_str()?,
+            seeds: seeds.filter(|seeds| !seeds.is_empty())?,
+            measures: case["measures"].as_object()?,
+        })
+    }
+
+    /// A measure over its seeds, with its interval; NaN where it has none.
+    fn centre(&self, name: &str) -> (f64, Option<[f64; 2]>) {
+        let Some(measure) = self.measures.get(name) else {
+            return (f64::NAN, None);
+        };
+        let centre = measure.get("interquartile_mean").unwrap_or(&measure["mean"]);
+        let ends = [0, 1].map(|end| measure["interval"][end].as_f64());
+        let interval = match ends {
+            [Some(low), Some(high)] => Some([low, high]),
+            _ => None,
+        };
+        (centre.as_f64().unwrap_or(f64::NAN), interval)
+    }
+}
+
+fn with_interval(centre: f64, interval: Option<[f64; 2]>) -> String {
+    let digits = |value: f64| number(&Value::from(value));
+    match interval {
+        _ if centre.is_nan() => "-".into(),
+        None => digits(centre),
+        Some([low, high]) => format!("{} [{}, {}]", digits(centre), digits(low), digits(high)),
+    }
+}
+
+/// The answer of an experiment in a sentence: for each task the case that has most of the measure, and the one after it.
+fn verdict(cases: &[Case], measure: Option<&str>) -> String {
+    let measure = measure.unwrap_or("return_mean");
+    let mut tasks: Vec<&str> = Vec::new();
+    let mut parts = Vec::new();
+    for task in cases.iter().map(|case| case.task) {
+        if tasks.contains(&task) {
+            continue;
+        }
+        tasks.push(task);
+        let mut of_task: Vec<(&Case, f64)> = cases
+            .iter()
+            .filter(|case| case.task == task)
+            .map(|case| (case, case.centre(measure).0))
+            .filter(|(_, centre)| !centre.is_nan())
+            .collect();
+        of_task.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let told = |(case, _): &(&Case, f64)| {
+            let (centre, interval) = case.centre(measure);
+            format!("“{}” with {}", case.title, with_interval(centre, interval))
+        };
+        match &of_task[..] {
+            [] => {}
+            [one] => parts.push(format!("{task}: {} has {measure}", told(one))),
+            [first, second, ..] => {
+                parts.push(format!(
+                    "on {task}, {measure} is largest for {}, then for {}",
+                    told(first),
+                    told(second)
+                ));
+            }
+        }
+    }
+    if parts.is_empty() {
+        return format!("No case has the measure {measure}.");
+    }
+    let sentence = parts.join("; ");
+    let mut letters = sentence.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// The curves of a case: those of its seeds, faint, and their mean over the points that all have.
+fn of_case(title: &str, colour: usize, seeds: Vec<(String, Vec<[f64; 2]>)>) -> Vec<Line> {
+    let length = seeds.iter().map(|(_, points)| points.len()).min().unwrap_or(0);
+    let mean = |k: usize| {
+        let total: f64 = seeds.iter().map(|(_, points)| points[k][1]).sum();
+        [seeds[0].1[k][0], total / seeds.len() as f64]
+    };
+    let mean = Line {
+        name: title.into(),
+        colour: Some(colour),
+        faint: false,
+        thick: true,
+        points: (0..length).map(mean).collect(),
+    };
+    let several = seeds.len() > 1;
+    let faint = seeds.into_iter().filter(|_| several).map(|(name, points)| Line {
+        name,
+        colour: Some(colour),
+        faint: true,
+        thick: false,
+        points,
+    });
+    faint.chain([mean]).collect()
+}
+
+/// The pictures in a folder, in the order of their names; curves are left out, which the report has of its own.
+fn files(folder: &Path) -> Result<Vec<(String, &'static str, Vec<u8>)>> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Ok(Vec::new());
+    };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    let mut found = Vec::new();
+    for path in paths {
+        let kind = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("png") => "image/png",
+            Some("gif") => "image/gif",
+            _ => continue,
+        };
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().replace('_', " ");
+        if !name.starts_with("learning curves") {
+            let bytes = std::fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
+            found.push((name, kind, bytes));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_verdict_names_the_best_case_of_each_task() {
+        let case = |title: &str, task: &str, mean: f64| {
+            json!({ "label": title, "title": title, "task": task, "seeds": [1],
+                    "measures": { "ways": { "mean": mean, "interval": [mean - 1.0, mean + 1.0], "seeds": [mean] } } })
+        };
+        let cases = [case("a", "maze", 1.0), case("b", "maze", 3.0), case("c", "hopper", 2.0)];
+        let cases: Vec<Case> = cases.iter().map(|case| Case::read(case).unwrap()).collect();
+        assert_eq!(
+            verdict(&cases, Some("ways")),
+            "On maze, ways is largest for “b” with 3.000 [2.000, 4.000], then for “a” with 1.000 [0.000, 2.000]; \
+             hopper: “c” with 2.000 [1.000, 3.000] has ways."
+        );
+        assert_eq!(verdict(&cases, None), "No case has the measure return_mean.");
+        assert!(Case::read(&json!({ "label": "a", "seeds": [] })).is_none());
+    }
+
+    #[test]
+    fn long_curves_are_thinned_out_and_keep_their_end() {
+        let table = Table {
+            columns: vec!["iteration".into(), "env_steps".into(), "r".into()],
+            rows: (1..=1000)
+                .map(|k| vec![f64::from(k), f64::from(10 * k), f64::from(k)])
+                .collect(),
+        };
+        let points = points(&table, "r");
+        assert!(
+            points.len() == POINTS && points.last() == Some(&[10_000.0, 1000.0]),
+            "{points:?}"
+        );
+    }
+}
