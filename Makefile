@@ -1,6 +1,6 @@
 # make demo   build, train the maze ensemble and draw its pictures
 # make test   formatting, lints, all tests
-# make test-long  whole episodes against Gymnasium; estimators against exact answers on ten seeds (half an hour on 2 cores)
+# make test-long  whole episodes against Gymnasium; estimators against exact answers on ten seeds; experiments to their reports (half an hour on 2 cores)
 # make bench  the speed of the hot path, of whole iterations and of the robots
 # make mujoco puts libmujoco into vendor/, or links MUJOCO_DIR there; the others do it by themselves
 # make dist   a folder with the program and libmujoco that runs wherever it is put
@@ -39,6 +39,9 @@ test: mujoco
 test-long: build
 	$(CARGO) test --release --locked -p stein-cli --test gymnasium -- --ignored --nocapture
 	$(STEIN) verify --full --seeds 10
+	rm -rf $(TARGET)/smoke
+	for name in maze cheetah table2 rewardfree sawyer; do \
+		$(STEIN) reproduce $$name --scale smoke --jobs 2 --out $(TARGET)/smoke/$$name || exit 1; done
 
 bench: build
 	$(CARGO) bench --locked -p stein

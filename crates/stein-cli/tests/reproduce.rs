@@ -20,7 +20,7 @@ const LABELS: [&str; 11] = [
     "diayn",
     "si",
 ];
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 11] = [
     "coverage",
     "pairwise_distance",
     "ways",
@@ -29,6 +29,8 @@ const COLUMNS: [&str; 9] = [
     "return_best",
     "policy_information",
     "state_information",
+    "grid_coverage",
+    "qd_score",
     "wall_seconds",
 ];
 

@@ -222,12 +222,21 @@ fn every_robot_trains_evaluates_and_is_timed() {
                 "return_mean",
                 "return_best",
                 "policy_information",
-                "state_information"
+                "state_information",
+                "grid_coverage",
+                "qd_score"
             ]
         );
         assert_eq!(
             keys(&report["policies"][0])[2..],
-            ["velocity_mean", "velocity_std", "final_x", "episode_length", "unstable"]
+            [
+                "velocity_mean",
+                "velocity_std",
+                "final_x",
+                "episode_length",
+                "unstable",
+                "returns"
+            ]
         );
         let mut bench = stein(&["bench", robot, "--json"]);
         bench.args(small);

@@ -28,7 +28,14 @@ fn sawyer_trains_evaluates_plots_and_is_timed() {
     let report = object(&succeed(stein(&["eval", out.to_str().unwrap(), "--json"])).stdout);
     assert_eq!(
         keys(&report["policies"][0])[2..],
-        ["final_distance", "least_distance", "success", "torque_mean", "unstable"]
+        [
+            "final_distance",
+            "least_distance",
+            "success",
+            "torque_mean",
+            "unstable",
+            "returns"
+        ]
     );
     assert_eq!(
         keys(&report["ensemble"]),
@@ -37,11 +44,14 @@ fn sawyer_trains_evaluates_plots_and_is_timed() {
             "successful_policies",
             "joint_spread",
             "joint_spread_successful",
+            "torque_spread_successful",
             "unstable",
             "return_mean",
             "return_best",
             "policy_information",
-            "state_information"
+            "state_information",
+            "grid_coverage",
+            "qd_score"
         ]
     );
     let distance = report["policies"][0]["final_distance"].as_f64().unwrap();

@@ -9,7 +9,7 @@
 //! One gait with a wide range of velocities has a large variance all by itself; only policies that differ from each other
 //! have one between them.
 
-use stein::env::{Episode, Measure};
+use stein::env::{Axis, Episode, Grid, Measure};
 use stein::plot::{Curve, CurveStyle, Figure, Lines, Ridges};
 
 use crate::runner::SIGNALS;
@@ -61,6 +61,20 @@ fn unstable<'a>(episodes: impl Iterator<Item = &'a Episode>) -> f64 {
 fn mean_length<'a>(episodes: impl Iterator<Item = &'a Episode>) -> f64 {
     let lengths: Vec<f64> = episodes.map(|episode| episode.rewards.len() as f64).collect();
     moments(&lengths).0
+}
+
+/// Mean velocities from -4 to 8 m/s, in cells of a quarter.
+pub fn grid() -> Grid {
+    let axis = Axis {
+        signal: "velocity",
+        low: -4.0,
+        high: 8.0,
+        cells: 48,
+    };
+    Grid {
+        axes: vec![axis],
+        at_end: false,
+    }
 }
 
 /// Of one policy: how fast it is, how far it gets, how long it lasts.

@@ -314,6 +314,10 @@ macro_rules! runner_task {
                 $crate::runner::RESOLUTION
             }
 
+            fn grid(&self) -> Option<stein::env::Grid> {
+                Some($crate::measure::grid())
+            }
+
             fn measure(&self, episodes: &[stein::env::Episode]) -> Vec<stein::env::Measure> {
                 $crate::measure::of_policy(episodes, self.rules().step_time)
             }

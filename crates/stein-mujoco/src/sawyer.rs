@@ -14,7 +14,7 @@
 use mujoco_rs::prelude::{MjtIntegrator, MjtObjBase};
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
-use stein::env::{Env, Episode, Measure, SetState, Spec, Stage, Step, Task};
+use stein::env::{Env, Episode, Grid, Measure, SetState, Spec, Stage, Step, Task};
 use stein::plot::Figure;
 use stein::rng::Stream;
 use stein::{Error, Result};
@@ -150,6 +150,10 @@ impl Task for SawyerConfig {
 
     fn resolution(&self) -> f64 {
         0.2
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        Some(measure::grid())
     }
 
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {

@@ -3,13 +3,13 @@
 //! ```text
 //! success       share of the episodes that end with a distance ≤ success_distance
 //! q̄_i           mean over policy i's episodes of the joint angles at the end
-//! joint_spread  mean over pairs i < j of |q̄_i - q̄_j|
+//! joint_spread  mean over pairs i < j of |q̄_i - q̄_j|; torque_spread the same of mean torques over all steps
 //! ```
 //!
 //! A redundant arm can hold the peg in the hole in many postures: the spread tells whether the policies found different
 //! ones (the paper shows pictures of them).
 
-use stein::env::{Episode, Measure};
+use stein::env::{Axis, Episode, Grid, Measure};
 use stein::plot::{Curve, CurveStyle, Figure, Lines, Map, Trail};
 
 use crate::sawyer::{JOINTS, SIGNALS};
@@ -86,22 +86,42 @@ fn final_angles(episode: &Episode) -> [f64; JOINTS] {
     std::array::from_fn(|joint| signal(episode, joint).last().unwrap_or(f64::NAN))
 }
 
-/// Mean distance between the final postures of two of these policies; 0 if there are no two.
-fn spread<'a>(policies: impl Iterator<Item = &'a Vec<Episode>>) -> f64 {
-    let posture = |episodes: &'a Vec<Episode>| -> [f64; JOINTS] {
-        std::array::from_fn(|joint| mean(episodes.iter().map(|episode| final_angles(episode)[joint])))
+/// The mean torques of an episode's steps. The first state has none: nothing has been done yet.
+fn mean_torques(episode: &Episode) -> [f64; JOINTS] {
+    std::array::from_fn(|joint| mean(signal(episode, TORQUES + joint).skip(1)))
+}
+
+/// Mean distance between two of these policies in what is said of an episode; 0 if there are no two.
+fn spread<'a>(policies: impl Iterator<Item = &'a Vec<Episode>>, of_episode: impl Fn(&Episode) -> [f64; JOINTS]) -> f64 {
+    let of_policy = |episodes: &'a Vec<Episode>| -> [f64; JOINTS] {
+        let each: Vec<[f64; JOINTS]> = episodes.iter().map(&of_episode).collect();
+        std::array::from_fn(|joint| mean(each.iter().map(|values| values[joint])))
     };
-    let postures: Vec<_> = policies.map(posture).collect();
+    let points: Vec<_> = policies.map(of_policy).collect();
     let distance = |a: &[f64; JOINTS], b: &[f64; JOINTS]| {
         let squares = a.iter().zip(b).map(|(a, b)| (a - b).powi(2));
         squares.sum::<f64>().sqrt()
     };
-    let rest = |(index, a)| postures[..index].iter().map(move |b| distance(a, b));
-    let distances: Vec<f64> = postures.iter().enumerate().flat_map(rest).collect();
+    let rest = |(index, a)| points[..index].iter().map(move |b| distance(a, b));
+    let distances: Vec<f64> = points.iter().enumerate().flat_map(rest).collect();
     if distances.is_empty() {
         return 0.0;
     }
     mean(distances.into_iter())
+}
+
+/// Final angles of the first and the third joint, in cells of half a radian: the elbow's place is what seven joints leave free.
+pub(crate) fn grid() -> Grid {
+    let axis = |signal| Axis {
+        signal,
+        low: -3.0,
+        high: 3.0,
+        cells: 12,
+    };
+    Grid {
+        axes: vec![axis("joint0"), axis("joint2")],
+        at_end: true,
+    }
 }
 
 /// Of one policy: how close the peg gets, and at what effort.
@@ -128,8 +148,9 @@ pub(crate) fn of_ensemble(policies: &[Vec<Episode>], within: f64) -> Vec<Measure
     vec![
         ("success", success(policies.iter().flatten(), within)),
         ("successful_policies", successful().count() as f64),
-        ("joint_spread", spread(policies.iter())),
-        ("joint_spread_successful", spread(successful())),
+        ("joint_spread", spread(policies.iter(), final_angles)),
+        ("joint_spread_successful", spread(successful(), final_angles)),
+        ("torque_spread_successful", spread(successful(), mean_torques)),
         ("unstable", unstable(policies.iter().flatten())),
     ]
 }
@@ -294,9 +315,16 @@ mod tests {
                 ("successful_policies", 2.0),
                 ("joint_spread", 10.0 / 3.0),
                 ("joint_spread_successful", 5.0),
+                ("torque_spread_successful", 0.0),
                 ("unstable", 1.0),
             ],
         );
+        // Torques of 1 and 3 Nm at all seven joints have a mean of 2, those of the good ones of 0.
+        let mut pushing = ended(NEUTRAL, 0.01, 1.0, false);
+        pushing.signals[2 * SIGNALS.len() + TORQUES..][..JOINTS].fill(3.0);
+        let spread = task.measure_ensemble(&[good.clone(), vec![pushing]])[4];
+        assert_eq!(spread.0, "torque_spread_successful");
+        assert!((spread.1 - 2.0 * 7f64.sqrt()).abs() < 1e-12, "{spread:?}");
         assert_eq!(task.measure_ensemble(&[good])[2].1, 0.0);
         let strict = SawyerConfig {
             success_distance: 0.005,

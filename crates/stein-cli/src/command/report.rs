@@ -20,6 +20,7 @@ use self::page::{Cell, Line, Page};
 use super::compare::names;
 use super::eval::{check_episodes, load, number};
 use super::plot::figures;
+use super::reproduce::best;
 use crate::options::Threads;
 use crate::{Ended, print};
 
@@ -428,6 +429,12 @@ pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
         }
     });
     let (mut steps, mut seconds, mut settings) = (0, 0.0, Vec::new());
+    let of_best = table["curve"] == "best";
+    let whose = if of_best {
+        "Return of the policy that is best after training, on"
+    } else {
+        "Mean return on"
+    };
     for task in tasks {
         let mut lines = Vec::new();
         for (k, case) in cases.iter().filter(|case| case.task == task).enumerate() {
@@ -436,7 +443,14 @@ pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
                 let run = RunFolder::open(&folder.join(case.label).join(format!("seed{seed}")))?;
                 let own = run.settings(registry)?;
                 let metrics = Table::read(&run.file("metrics.csv"))?;
-                of_seeds.push((format!("{}, seed {seed}", case.title), points(&metrics, "return_mean")));
+                let column = if of_best {
+                    let path = run.file("summary.json");
+                    let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
+                    format!("return_{}", best(&serde_json::from_str(&text).unwrap_or_default()))
+                } else {
+                    "return_mean".into()
+                };
+                of_seeds.push((format!("{}, seed {seed}", case.title), points(&metrics, &column)));
                 steps += metrics.rows.len() * own.config.steps * own.config.ensemble;
                 seconds += wall_seconds(&run)?;
                 if *seed == case.seeds[0] {
@@ -448,7 +462,7 @@ pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
         // The faint ones first, so that they lie below.
         lines.sort_by_key(|line| line.thick);
         page.chart(
-            &format!("Mean return on {task} while training: every seed faint, their mean thick"),
+            &format!("{whose} {task} while training: every seed faint, their mean thick"),
             ["environment steps of all policies", "return of an episode"],
             &lines,
         );

@@ -12,6 +12,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use stein::env::{Episode, Registry};
 use stein::plot::{draw, learning};
+use stein::policy::Ensemble;
 use stein::policy::evaluate::evaluate;
 use stein::run::atomic;
 use stein::run::folder::RunFolder;
@@ -19,6 +20,7 @@ use stein::run::metrics::Table;
 use stein::run::report::report;
 use stein::run::settings::{Settings, differences};
 use stein::train::Trainer;
+use stein::video::{FilmConfig, Format, encode, png};
 use stein::{Error, Result};
 
 use self::pace::Pace;
@@ -26,6 +28,7 @@ use self::plan::{Case, Curve, Plan};
 use self::table::{Measures, Row};
 use super::report::of_experiment;
 use super::train::{saved, stop_all, stop_on_interrupt, stopping, train_to_the_end};
+use super::video::film;
 use crate::options::Threads;
 use crate::progress::Label;
 use crate::{Ended, print, tell};
@@ -64,8 +67,23 @@ struct Trained {
     /// Return over the steps of each policy: of all, or of the one that is best after training.
     curve: Vec<[f64; 2]>,
     /// What the pictures are made of, where it is the first seed of its case.
-    shown: Option<(Settings, Vec<Vec<Episode>>)>,
+    shown: Option<Shown>,
 }
+
+/// The first seed of a case.
+struct Shown {
+    settings: Settings,
+    ensemble: Ensemble,
+    episodes: Vec<Vec<Episode>>,
+}
+
+/// Films of an experiment: small, so that a report has room for them.
+const FILM: FilmConfig = FilmConfig {
+    seconds: 5.0,
+    rate: 10,
+    width: 120,
+    height: 90,
+};
 
 /// A case's title and the curve of each of its seeds.
 type Curves<'a> = (&'a str, Vec<Vec<[f64; 2]>>);
@@ -75,6 +93,8 @@ type Finished = Result<Option<Trained>>;
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let pools = arguments.threads.pools(arguments.jobs)?;
+    // Of this thread, for films.
+    let own = arguments.threads.pool()?;
     let plan = Plan::new(&arguments)?;
     stop_on_interrupt()?;
     let figures = plan.out.join("figures");
@@ -127,7 +147,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
             if rows.len() > written {
                 let before = std::mem::replace(&mut written, rows.len());
                 write(&plan, &rows)
-                    .and_then(|()| pictures(&plan, &finished, before, &figures))
+                    .and_then(|()| pictures(&plan, &finished, before, &figures, &own))
                     .inspect_err(|_| stop_all())?;
             }
         }
@@ -179,7 +199,13 @@ fn write(plan: &Plan, rows: &[Row]) -> Result<()> {
 }
 
 /// Draws the learning curves of all cases so far, a picture for each task, and the first seed of those that come after the `before` known ones.
-fn pictures(plan: &Plan, finished: &[Option<Trained>], before: usize, out: &Path) -> Result<()> {
+fn pictures(
+    plan: &Plan,
+    finished: &[Option<Trained>],
+    before: usize,
+    out: &Path,
+    pool: &rayon::ThreadPool,
+) -> Result<()> {
     let cases = cases(plan, finished);
     // Returns of different tasks have no axis in common.
     let mut tasks: Vec<(&str, Vec<Curves>)> = Vec::new();
@@ -193,9 +219,12 @@ fn pictures(plan: &Plan, finished: &[Option<Trained>], before: usize, out: &Path
         tasks[at].1.push((&case.title, curves));
         let shown = trained.first().and_then(|first| first.shown.as_ref());
         let new = shown.filter(|_| number >= before);
+        if let Some(shown) = new.filter(|_| case.film) {
+            film_of(shown, &out.join(format!("{}_film.gif", case.label)), pool)?;
+        }
         for (name, mut figure) in new
             .into_iter()
-            .flat_map(|(settings, episodes)| settings.task.figures(episodes))
+            .flat_map(|shown| shown.settings.task.figures(&shown.episodes))
         {
             figure.add_to_title(&format!(" ({}, seed {})", case.title, case.seeds[0]));
             draw(&figure, &out.join(format!("{}_{name}", case.label)))?;
@@ -225,15 +254,32 @@ fn pictures(plan: &Plan, finished: &[Option<Trained>], before: usize, out: &Path
     Ok(())
 }
 
+/// Films an ensemble, where the task and this machine can; else says why not.
+fn film_of(shown: &Shown, path: &Path, pool: &rayon::ThreadPool) -> Result<()> {
+    let Shown { settings, ensemble, .. } = shown;
+    match film(settings, ensemble, 0..ensemble.n(), settings.config.seed, FILM, pool) {
+        Ok(None) => Ok(()),
+        Ok(Some(mut film)) => {
+            let (moving, strip) = encode(&mut film, Format::Gif, || ())?;
+            atomic::write(&path.with_extension("png"), &png(&strip)?)?;
+            atomic::write(path, &moving)
+        }
+        Err(error) => {
+            tell(&format!("no film of {}: {error}", settings.env()));
+            Ok(())
+        }
+    }
+}
+
 /// Trains a case on a seed, or takes the run that is there already, and evaluates it; none where it was interrupted.
 fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, label: Label) -> Finished {
     let path = plan.out.join(&case.label).join(format!("seed{seed}"));
     let (folder, settings) = open(&path, plan.settings(case, seed, registry)?, registry)?;
     let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
     let side_by_side = label.name.is_some();
-    if train_to_the_end(&settings, &mut trainer, &folder, label)?.is_none() {
+    let Some(summary) = train_to_the_end(&settings, &mut trainer, &folder, label)? else {
         return Ok(None);
-    }
+    };
     let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
     let judge = |stochastic: bool| -> Result<_> {
         let episodes = evaluate(ensemble, task, settings.config.seed, plan.episodes, stochastic)?;
@@ -258,7 +304,7 @@ fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, label: Label)
     let iterations = table.column("iteration").unwrap_or_default();
     let column = match plan.curve {
         Curve::Mean => "return_mean".into(),
-        Curve::Best => format!("return_{}", best(&report)),
+        Curve::Best => format!("return_{}", best(&summary)),
     };
     let returns = table.column(&column).unwrap_or_default();
     let steps = settings.config.steps as f64;
@@ -266,7 +312,11 @@ fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, label: Label)
     Ok(Some(Trained {
         measures,
         curve,
-        shown: (case.seeds[0] == seed).then_some((settings, episodes)),
+        shown: (case.seeds[0] == seed).then_some(Shown {
+            settings,
+            ensemble: trainer.ensemble,
+            episodes,
+        }),
     }))
 }
 
@@ -289,9 +339,9 @@ fn open(path: &Path, settings: Settings, registry: &Registry) -> Result<(RunFold
     }
 }
 
-/// The policy with the largest return in a report.
-fn best(report: &Map<String, Value>) -> usize {
-    let policies = report["policies"].as_array().map(Vec::as_slice).unwrap_or_default();
+/// The policy with the largest return in a summary.
+pub fn best(summary: &Value) -> usize {
+    let policies = summary["policies"].as_array().map(Vec::as_slice).unwrap_or_default();
     let earned = |i: usize| policies[i]["return_mean"].as_f64().unwrap_or(f64::NEG_INFINITY);
     (0..policies.len()).fold(0, |best, i| if earned(i) > earned(best) { i } else { best })
 }

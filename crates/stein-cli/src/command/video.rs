@@ -1,12 +1,15 @@
 //! `stein video`: a film of what the policies of a run do.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 use stein::env::Registry;
+use stein::policy::Ensemble;
 use stein::run::atomic;
+use stein::run::settings::Settings;
 use stein::video::{Film, FilmConfig, Format, encode, png, record};
 use stein::{Error, Result};
 
@@ -59,7 +62,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     });
     let format = format(&out)?;
     let (settings, ensemble, _) = load(&arguments.run, None, registry)?;
-    let (ensemble, task) = (&ensemble, settings.task.as_ref());
+    let ensemble = &ensemble;
     let policies = match arguments.policy {
         None => 0..ensemble.n(),
         Some(policy) if policy < ensemble.n() => policy..policy + 1,
@@ -71,25 +74,14 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
             )));
         }
     };
-    let stage = task.stage(width, height)?.ok_or_else(|| {
-        let name = settings
-            .config
-            .env
-            .get("name")
-            .and_then(|name| name.as_str())
-            .unwrap_or("this environment");
+    let seed = arguments.seed.unwrap_or(settings.config.seed);
+    let mut film = film(&settings, ensemble, policies, seed, config, &pool)?.ok_or_else(|| {
         Error::input(format!(
-            "{name} cannot be filmed; `stein plot {}` draws what its policies do",
+            "{} cannot be filmed; `stein plot {}` draws what its policies do",
+            settings.env(),
             arguments.run.display()
         ))
     })?;
-    let seed = arguments.seed.unwrap_or(settings.config.seed);
-    // Collected in order, so that of several failures it is always the same one that is told.
-    let takes: Vec<_> = pool.install(|| {
-        let policies = policies.into_par_iter();
-        policies.map(|policy| record(ensemble, policy, task, seed)).collect()
-    });
-    let mut film = Film::new(config, stage, takes.into_iter().collect::<Result<_>>()?)?;
     // Before the long work, so that a place that cannot be written to costs nothing.
     if let Some(folder) = out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| Error::io("create the folder", folder, error))?;
@@ -102,6 +94,27 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         print(&format!("{}\n", path.display()));
     }
     Ok(Ended::Done)
+}
+
+/// A film of the first episode of these policies by their means; none where the task cannot be filmed at all.
+pub fn film(
+    settings: &Settings,
+    ensemble: &Ensemble,
+    policies: Range<usize>,
+    seed: u64,
+    config: FilmConfig,
+    pool: &rayon::ThreadPool,
+) -> Result<Option<Film>> {
+    let task = settings.task.as_ref();
+    let Some(stage) = task.stage(config.width, config.height)? else {
+        return Ok(None);
+    };
+    // Collected in order, so that of several failures it is always the same one that is told.
+    let takes: Vec<_> = pool.install(|| {
+        let policies = policies.into_par_iter();
+        policies.map(|policy| record(ensemble, policy, task, seed)).collect()
+    });
+    Film::new(config, stage, takes.into_iter().collect::<Result<_>>()?).map(Some)
 }
 
 /// Reads `240x180`.

@@ -6,8 +6,10 @@
 mod registry;
 
 pub mod behaviour;
+pub mod grid;
 pub mod maze;
 
+pub use grid::{Axis, Grid};
 pub use registry::Registry;
 
 use crate::error::Result;
@@ -147,6 +149,11 @@ pub trait Task: Send + Sync {
     /// noise of this deviation. 0: any.
     fn resolution(&self) -> f64 {
         0.0
+    }
+
+    /// The grid over behaviour by which `stein eval` scores an ensemble; none: it is not scored.
+    fn grid(&self) -> Option<Grid> {
+        None
     }
 
     /// What `stein eval` prints of one policy, besides its return.

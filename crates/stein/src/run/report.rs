@@ -34,6 +34,11 @@ pub fn report(settings: &Settings, policies: &[Vec<Episode>]) -> Result<Map<Stri
         ("state_information", states),
     ];
     add(&mut ensemble, general);
+    if let Some(grid) = settings.task.grid() {
+        let signals = settings.task.make()?.spec().signals.clone();
+        let [coverage, score] = grid.scores(&signals, policies);
+        add(&mut ensemble, vec![("grid_coverage", coverage), ("qd_score", score)]);
+    }
     let mut report = Map::new();
     report.insert("env".into(), json!(settings.env()));
     report.insert("method".into(), json!(settings.config.method));

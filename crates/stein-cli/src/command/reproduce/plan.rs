@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stein::env::Registry;
 use stein::run::settings::{self, Settings};
 use stein::{Error, Result};
@@ -47,7 +47,7 @@ struct Experiment {
 }
 
 /// Whose returns a learning curve shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Curve {
     /// The mean of all policies.
@@ -83,6 +83,9 @@ struct CaseFile {
     /// Whether it is evaluated with sampled actions too, whatever the scale says.
     #[serde(default)]
     stochastic: bool,
+    /// Whether its first seed is filmed.
+    #[serde(default)]
+    film: bool,
     /// What is its own at a scale.
     #[serde(default)]
     scale: BTreeMap<String, OwnScale>,
@@ -138,6 +141,8 @@ pub struct Case {
     pub seeds: Vec<u64>,
     /// Whether it is evaluated with sampled actions too.
     pub stochastic: bool,
+    /// Whether its first seed is filmed.
+    pub film: bool,
     settings: toml::Table,
 }
 
@@ -168,6 +173,7 @@ impl Case {
             title: label.into(),
             seeds,
             stochastic: false,
+            film: false,
             settings: toml::Table::new(),
         }
     }
@@ -214,6 +220,7 @@ impl Plan {
                 title: case.title.clone(),
                 seeds: asked.clone().unwrap_or_else(|| seeds.clone().seeds()),
                 stochastic: scale.stochastic || case.stochastic,
+                film: case.film,
                 settings: table,
             }
         });

@@ -255,6 +255,7 @@ pub fn as_json(plan: &Plan, rows: &[Row]) -> Value {
         "experiment": plan.name,
         "question": plan.question,
         "measure": plan.measure,
+        "curve": plan.curve,
         "scale": plan.scale,
         "seeds": seeds,
         "episodes": plan.episodes,

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use self::collision::{Point, Rectangle, Solids};
 use self::measure::{distance, positions};
 use self::ways::{Way, Ways};
-use super::{Env, Episode, Measure, Spec, Step, Task};
+use super::{Axis, Env, Episode, Grid, Measure, Spec, Step, Task};
 use crate::error::Result;
 use crate::plot::{Figure, Map, Trail};
 use crate::rng::Stream;
@@ -158,6 +158,20 @@ impl Task for MazeConfig {
 
     fn resolution(&self) -> f64 {
         0.01
+    }
+
+    /// The mean place of a path, in 20 × 20 cells.
+    fn grid(&self) -> Option<Grid> {
+        let axis = |signal| Axis {
+            signal,
+            low: -self.half_width,
+            high: self.half_width,
+            cells: 20,
+        };
+        Some(Grid {
+            axes: vec![axis("x"), axis("y")],
+            at_end: false,
+        })
     }
 
     fn measure(&self, episodes: &[Episode]) -> Vec<Measure> {
