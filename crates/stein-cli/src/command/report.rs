@@ -409,17 +409,26 @@ pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
         }
     }
     let heads = |first: &[&str]| -> Vec<String> { first.iter().chain(&names).map(|head| head.to_string()).collect() };
+    let published = cases.iter().any(|case| case.paper.is_some());
     let summary = cases.iter().map(|case| -> Vec<Cell> {
         let cells = names.iter().map(|name| {
             let (centre, interval) = case.centre(name);
             Cell::number(with_interval(centre, interval), centre)
         });
-        [Cell::text(case.title), Cell::text(case.task)]
-            .into_iter()
-            .chain(cells)
-            .collect()
+        let paper = published.then(|| match case.paper {
+            Some(value) => Cell::number(value.to_string(), value),
+            None => Cell::text("-"),
+        });
+        let first = [Cell::text(case.title), Cell::text(case.task)].into_iter();
+        first.chain(paper).chain(cells).collect()
     });
-    page.table(&heads(&["case", "task"]), &summary.collect::<Vec<_>>());
+    let paper = format!("paper's {}", table["measure"].as_str().unwrap_or("return_mean"));
+    let first: &[&str] = if published {
+        &["case", "task", &paper]
+    } else {
+        &["case", "task"]
+    };
+    page.table(&heads(first), &summary.collect::<Vec<_>>());
 
     page.heading("Learning curves");
     let mut tasks: Vec<&str> = Vec::new();
@@ -496,6 +505,8 @@ struct Case<'a> {
     title: &'a str,
     task: &'a str,
     seeds: Vec<u64>,
+    /// What the paper has.
+    paper: Option<f64>,
     measures: &'a Map<String, Value>,
 }
 
@@ -507,6 +518,7 @@ impl<'a> Case<'a> {
             title: case["title"].as_str()?,
             task: case["task"].as_str()?,
             seeds: seeds.filter(|seeds| !seeds.is_empty())?,
+            paper: case["paper"].as_f64(),
             measures: case["measures"].as_object()?,
         })
     }

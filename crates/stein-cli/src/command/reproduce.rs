@@ -194,7 +194,7 @@ fn write(plan: &Plan, rows: &[Row]) -> Result<()> {
     atomic::write(&plan.out.join("table.md"), table::markdown(plan, rows).as_bytes())?;
     let json = format!("{:#}\n", table::as_json(plan, rows));
     atomic::write(&plan.out.join("table.json"), json.as_bytes())?;
-    atomic::write(&plan.out.join("table.csv"), table::csv(rows).as_bytes())?;
+    atomic::write(&plan.out.join("table.csv"), table::csv(plan, rows).as_bytes())?;
     atomic::write(&plan.out.join("runs.csv"), table::runs_csv(rows).as_bytes())
 }
 
@@ -250,6 +250,11 @@ fn pictures(
             Curve::Best => format!("Return of the policy that is best after training ({whose}, {seeds})"),
         };
         draw(&learning::comparison(&title, curves), &out.join(name))?;
+    }
+    let rows = rows(plan, finished);
+    for (task, _) in &tasks {
+        let name = if alone { "seeds".into() } else { format!("seeds_{task}") };
+        draw(&table::figure(plan, &rows, task), &out.join(name))?;
     }
     Ok(())
 }

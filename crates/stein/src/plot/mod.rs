@@ -13,6 +13,7 @@ mod lines;
 mod map;
 mod page;
 mod ridges;
+pub mod seeds;
 mod style;
 mod vector;
 

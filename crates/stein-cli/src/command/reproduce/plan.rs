@@ -86,6 +86,8 @@ struct CaseFile {
     /// Whether its first seed is filmed.
     #[serde(default)]
     film: bool,
+    /// What the paper has of the experiment's measure.
+    paper: Option<f64>,
     /// What is its own at a scale.
     #[serde(default)]
     scale: BTreeMap<String, OwnScale>,
@@ -143,6 +145,8 @@ pub struct Case {
     pub stochastic: bool,
     /// Whether its first seed is filmed.
     pub film: bool,
+    /// What the paper has of the experiment's measure.
+    pub paper: Option<f64>,
     settings: toml::Table,
 }
 
@@ -174,6 +178,7 @@ impl Case {
             seeds,
             stochastic: false,
             film: false,
+            paper: None,
             settings: toml::Table::new(),
         }
     }
@@ -221,6 +226,7 @@ impl Plan {
                 seeds: asked.clone().unwrap_or_else(|| seeds.clone().seeds()),
                 stochastic: scale.stochastic || case.stochastic,
                 film: case.film,
+                paper: case.paper,
                 settings: table,
             }
         });
@@ -239,6 +245,11 @@ impl Plan {
             name,
             source,
         })
+    }
+
+    /// The measure that answers it.
+    pub fn answer(&self) -> &str {
+        self.measure.as_deref().unwrap_or("return_mean")
     }
 
     /// The settings of one run.

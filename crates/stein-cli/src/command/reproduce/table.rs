@@ -1,6 +1,7 @@
 //! The table of an experiment, for people and for programs; `stein::statistics` has the intervals.
 
 use serde_json::{Map, Value, json};
+use stein::plot::{Figure, seeds};
 use stein::statistics::{MANY, Summary, improvement, student, summary};
 
 use super::plan::{Case, Plan};
@@ -151,13 +152,18 @@ pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
         let rules = first.iter().chain(&names).map(|_| "---|");
         format!("\n\n{}|{}\n", line(heads), rules.collect::<String>())
     };
-    text += &head(&["case"]);
+    // What was published stands beside what was measured.
+    let published = plan.cases.iter().any(|case| case.paper.is_some());
+    let paper = format!("paper's {}", plan.answer());
+    let first: &[&str] = if published { &["case", &paper] } else { &["case"] };
+    text += &head(first);
     for (case, seeds) in rows {
         let cells = names.iter().map(|name| {
             let (values, summary) = over_seeds(seeds, name);
             in_digits(name, &values, summary)
         });
-        text += &line(std::iter::once(case.title.clone()).chain(cells));
+        let paper = published.then(|| number("", case.paper.unwrap_or(f64::NAN)));
+        text += &line(std::iter::once(case.title.clone()).chain(paper).chain(cells));
     }
     text += "\nEvery seed:";
     text += &head(&["case", "seed"]);
@@ -179,9 +185,29 @@ pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
     text
 }
 
+/// The measure that answers the experiment, of all cases of a task: every seed a point.
+pub fn figure(plan: &Plan, rows: &[Row], task: &str) -> Figure {
+    let of_task = rows.iter().filter(|(case, _)| case.task() == task);
+    let cases: Vec<(&str, Vec<f64>, Summary)> = of_task
+        .map(|(case, seeds)| {
+            let (values, summary) = over_seeds(seeds, plan.answer());
+            (&case.title[..], values, summary)
+        })
+        .collect();
+    let shown: Vec<seeds::Case> = cases
+        .iter()
+        .map(|(title, values, summary)| (*title, &values[..], summary.interval))
+        .collect();
+    seeds::figure(
+        &format!("{} ({}: {task})", plan.answer(), plan.name),
+        plan.answer(),
+        &shown,
+    )
+}
+
 /// The table as comma-separated values: a line for each case and measure.
-pub fn csv(rows: &[Row]) -> String {
-    let mut text = String::from("case,title,task,measure,seeds,centre,low,high\n");
+pub fn csv(plan: &Plan, rows: &[Row]) -> String {
+    let mut text = String::from("case,title,task,measure,seeds,centre,low,high,paper\n");
     for (case, seeds) in rows {
         let own = seeds.first().into_iter().flat_map(|first| *first);
         for (name, _) in own {
@@ -189,8 +215,9 @@ pub fn csv(rows: &[Row]) -> String {
             let [low, high] = summary.interval.unwrap_or([f64::NAN; 2]);
             let [centre, low, high] = [summary.centre, low, high].map(cell);
             let (title, task) = (quoted(&case.title), case.task());
+            let paper = case.paper.filter(|_| name == plan.answer()).map_or(String::new(), cell);
             text += &format!(
-                "{},{title},{task},{name},{},{centre},{low},{high}\n",
+                "{},{title},{task},{name},{},{centre},{low},{high},{paper}\n",
                 case.label,
                 values.len()
             );
@@ -243,7 +270,7 @@ pub fn as_json(plan: &Plan, rows: &[Row]) -> Value {
             (name.clone(), measure)
         });
         let measures: Map<_, _> = each.collect();
-        json!({ "label": case.label, "title": case.title, "task": case.task(), "seeds": case.seeds, "measures": measures })
+        json!({ "label": case.label, "title": case.title, "task": case.task(), "seeds": case.seeds, "paper": case.paper, "measures": measures })
     });
     let mut seeds: Vec<u64> = Vec::new();
     for seed in plan.cases.iter().flat_map(|case| &case.seeds) {
@@ -349,11 +376,27 @@ mod tests {
             "PPO is not held against itself"
         );
         assert!(
-            csv(&rows).contains("\nb,b,hopper,return_mean,10,104.5,"),
+            csv(&plan, &rows).contains("\nb,b,hopper,return_mean,10,104.5,"),
             "{}",
-            csv(&rows)
+            csv(&plan, &rows)
         );
         assert!(runs_csv(&rows).contains("\nb,3,102,1\n"), "{}", runs_csv(&rows));
+        assert!(!text.contains("paper's"), "{text}");
+        let mut published = case("b", "qd");
+        published.paper = Some(1.36);
+        let plan = Plan {
+            cases: vec![published],
+            ..plan
+        };
+        let rows = [(&plan.cases[0], high.iter().collect())];
+        let text = markdown(&plan, &rows);
+        assert!(text.contains("| case | paper's return_mean | return_mean |"), "{text}");
+        assert!(text.contains("| b | 1.360 | 104.5 ["), "{text}");
+        assert!(
+            csv(&plan, &rows).lines().nth(1).unwrap().ends_with(",1.36"),
+            "{}",
+            csv(&plan, &rows)
+        );
         assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
     }
 }
