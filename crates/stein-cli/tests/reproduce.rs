@@ -200,7 +200,7 @@ fn what_cannot_be_done_is_refused() {
     assert_refused(
         &run(stein(&["reproduce", "chess"])),
         2,
-        &["no experiment \"chess\"", "maze"],
+        &["no experiment \"chess\"", "maze", "my.toml"],
     );
     let out_name = out.to_str().unwrap();
     let tiny = run(stein(&["reproduce", "maze", "--scale=tiny", "--out", out_name]));
@@ -229,6 +229,70 @@ fn what_cannot_be_done_is_refused() {
     refuse(
         &["--seeds=1", "--only", "ppo", "--jobs=2"],
         &["ppo/seed1", "was begun by stein 0.1.0", "start a new run"],
+    );
+}
+
+#[test]
+fn an_experiment_of_ones_own_has_a_grid() {
+    let place = tempfile::tempdir().unwrap();
+    let text = "
+        question = 'which rate is best.'
+        [settings]
+        env.name = 'maze'
+        [scale.paper]
+        seeds = [4]
+        episodes = 2
+        settings = { ensemble = 2, iterations = 2, steps = 128, ppo.minibatches = 4, env.horizon = 50 }
+        [[case]]
+        label = 'ppo'
+        settings = { method = 'ppo' }
+        grid = { ppo.learning_rate = [1e-4, 3e-4] }
+    ";
+    let attempt = |text: &str, name: &str| {
+        fs::write(place.path().join(name), text).unwrap();
+        let mut command = stein(&["reproduce", name]);
+        command.current_dir(place.path());
+        command
+    };
+    let finished = succeed(attempt(text, "mine.toml"));
+    assert!(
+        finished.stderr.contains("run 2 of 2"),
+        "which run it is: {}",
+        finished.stderr
+    );
+    let out = place.path().join("runs/reproduce-mine");
+    assert_eq!(fs::read_to_string(out.join("table.md")).unwrap(), finished.stdout);
+    for words in ["| ppo, learning_rate = 0.0001 |", "| ppo, learning_rate = 0.0003 |"] {
+        assert!(finished.stdout.contains(words), "no {words} in {}", finished.stdout);
+    }
+    let settings = fs::read_to_string(out.join("ppo-learning_rate=0.0001/seed4/config.toml")).unwrap();
+    assert!(settings.contains("learning_rate = 0.0001"), "{settings}");
+    for file in ["report.html", "mine.csv", "table.csv", "runs.csv", "figures/seeds.png"] {
+        assert!(out.join(file).exists(), "no {file}");
+    }
+    let report = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(report.contains("which rate is best."));
+
+    // Mistakes in the file.
+    for (wrong, words) in [
+        (text.replace("label", "labl"), &["mine.toml", "case[0]", "labl"][..]),
+        (
+            text.replace("ppo.learning_rate = [1e-4, 3e-4]", "ppo.learning_rates = [1]"),
+            &["learning_rates"],
+        ),
+        (
+            text.replace("seeds = [4]", "seeds = 'four'"),
+            &["mine.toml", "scale.paper.seeds"],
+        ),
+        ("[settings".into(), &["mine.toml", "not valid TOML", "line 1"]),
+    ] {
+        assert_refused(&run(attempt(&wrong, "mine.toml")), 2, words);
+    }
+    assert_refused(&run(attempt(text, "table.toml")), 2, &["table.csv", "another name"]);
+    assert_refused(
+        &run(stein(&["reproduce", "nowhere.toml"])),
+        2,
+        &["nowhere.toml", "check the path"],
     );
 }
 

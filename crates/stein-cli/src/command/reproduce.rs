@@ -195,6 +195,8 @@ fn write(plan: &Plan, rows: &[Row]) -> Result<()> {
     let json = format!("{:#}\n", table::as_json(plan, rows));
     atomic::write(&plan.out.join("table.json"), json.as_bytes())?;
     atomic::write(&plan.out.join("table.csv"), table::csv(plan, rows).as_bytes())?;
+    let answer = table::answer_csv(plan, rows);
+    atomic::write(&plan.out.join(format!("{}.csv", plan.name)), answer.as_bytes())?;
     atomic::write(&plan.out.join("runs.csv"), table::runs_csv(rows).as_bytes())
 }
 

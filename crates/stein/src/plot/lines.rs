@@ -21,7 +21,10 @@ pub(super) fn draw<DB: DrawingBackend>(lines: &Lines, page: &Page<DB>) -> Result
     let frame = Frame {
         title: lines.title.clone(),
         x: Axis::around(&lines.x, values(0)),
-        y: Axis::around(&lines.y, values(1)),
+        y: Axis {
+            whole: values(1).all(|value| value.fract() == 0.0),
+            ..Axis::around(&lines.y, values(1))
+        },
         equal: false,
         legend: lines.curves.iter().filter_map(entry).collect(),
     };

@@ -43,6 +43,9 @@ struct Experiment {
     question: String,
     /// The measure that answers it; `return_mean` where none is named.
     measure: Option<String>,
+    /// Further columns of its NAME.csv: what they are called, and the measures they show.
+    #[serde(default)]
+    columns: BTreeMap<String, String>,
     case: Vec<CaseFile>,
 }
 
@@ -130,6 +133,8 @@ pub struct Plan {
     pub question: String,
     /// The measure that answers it.
     pub measure: Option<String>,
+    /// Further columns of its NAME.csv, with their measures.
+    pub columns: BTreeMap<String, String>,
     /// Episodes of each policy in the evaluation.
     pub episodes: usize,
     pub cases: Vec<Case>,
@@ -235,6 +240,7 @@ impl Plan {
             curve: experiment.curve,
             question: experiment.question.clone(),
             measure: experiment.measure.clone(),
+            columns: experiment.columns.clone(),
             episodes: scale.episodes,
             scale: scale_name.clone(),
             // Runs of another size are other runs.
@@ -284,6 +290,11 @@ fn read(asked: &str) -> Result<(String, String, Experiment)> {
         ))
     })?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    if ["table", "runs"].contains(&&name[..]) {
+        return Err(Error::input(format!(
+            "{asked}: {name}.csv is a file of every experiment: give this one another name"
+        )));
+    }
     Ok((name, asked.into(), experiment))
 }
 

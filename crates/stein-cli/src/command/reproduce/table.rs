@@ -226,6 +226,29 @@ pub fn csv(plan: &Plan, rows: &[Row]) -> String {
     text
 }
 
+/// The answer as comma-separated values: a line for each case, with the measure that answers the experiment, its interval, what the
+/// paper has, and further columns that the experiment names.
+pub fn answer_csv(plan: &Plan, rows: &[Row]) -> String {
+    let further: String = plan.columns.keys().map(|name| format!(",{name}")).collect();
+    let mut text = format!("method,title,task,measure,seeds,mean,low,high,paper{further}\n");
+    for (case, seeds) in rows {
+        let (values, summary) = over_seeds(seeds, plan.answer());
+        let [low, high] = summary.interval.unwrap_or([f64::NAN; 2]);
+        let mut cells = vec![
+            case.label.clone(),
+            quoted(&case.title),
+            case.task().into(),
+            plan.answer().into(),
+            values.len().to_string(),
+        ];
+        let paper = case.paper.unwrap_or(f64::NAN);
+        cells.extend([summary.centre, low, high, paper].map(cell));
+        cells.extend(plan.columns.values().map(|name| cell(over_seeds(seeds, name).1.centre)));
+        text += &(cells.join(",") + "\n");
+    }
+    text
+}
+
 /// Every run as comma-separated values: a line for each seed of each case.
 pub fn runs_csv(rows: &[Row]) -> String {
     let names = names(rows);
@@ -325,6 +348,7 @@ mod tests {
             curve: Default::default(),
             question: String::new(),
             measure: None,
+            columns: Default::default(),
             episodes: 1,
             cases: vec![case("a"), case("b")],
             out: "x".into(),
@@ -356,6 +380,7 @@ mod tests {
             curve: Default::default(),
             question: String::new(),
             measure: None,
+            columns: Default::default(),
             episodes: 1,
             cases: vec![case("a", "ppo"), case("b", "qd")],
             out: "x".into(),
