@@ -235,27 +235,7 @@ impl Trainer {
 
     /// Names of the metrics of an iteration. docs/metrics.md explains each.
     pub fn metric_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = [
-            "return_mean",
-            "return_best",
-            "return_worst",
-            "episodes",
-            "episode_length",
-            "unstable",
-            "entropy",
-            "approximate_kl",
-            "clip_fraction",
-            "gradient_norm",
-            "steps_taken",
-            "value_loss",
-            "explained_variance",
-            "explained_variance_diversity",
-            "diversity_size",
-            "learning_rate",
-            "env_steps",
-        ]
-        .map(String::from)
-        .to_vec();
+        let mut names: Vec<String> = METRICS.iter().map(|(name, _)| name.to_string()).collect();
         names.extend((0..self.config.ensemble).map(|i| format!("return_{i}")));
         names.extend(self.method.metric_names());
         names
@@ -359,6 +339,27 @@ impl Trainer {
         Ok(())
     }
 }
+
+/// The metrics of every method, in their order, and the group that TensorBoard shows each in.
+pub const METRICS: [(&str, &str); 17] = [
+    ("return_mean", "rollout"),
+    ("return_best", "rollout"),
+    ("return_worst", "rollout"),
+    ("episodes", "rollout"),
+    ("episode_length", "rollout"),
+    ("unstable", "rollout"),
+    ("entropy", "train"),
+    ("approximate_kl", "train"),
+    ("clip_fraction", "train"),
+    ("gradient_norm", "train"),
+    ("steps_taken", "train"),
+    ("value_loss", "train"),
+    ("explained_variance", "train"),
+    ("explained_variance_diversity", "diversity"),
+    ("diversity_size", "diversity"),
+    ("learning_rate", "train"),
+    ("env_steps", "time"),
+];
 
 /// Mean of what is there; NaN of nothing.
 fn mean(values: impl Iterator<Item = f64>) -> f64 {

@@ -124,18 +124,20 @@ pub fn names(paths: &[PathBuf]) -> Vec<String> {
     all.iter().map(|parts| parts[common..].join("/")).collect()
 }
 
-/// The table: a row for each run, its measures as `stein eval` has them.
-fn table(runs: &[Compared], episodes: usize, stochastic: bool) -> String {
-    let mut measures: Vec<&str> = Vec::new();
-    for (name, _) in runs
-        .iter()
-        .filter_map(|run| run.report["ensemble"].as_object())
-        .flatten()
-    {
-        if !measures.contains(&&name[..]) {
-            measures.push(name);
+/// The names of the ensembles' measures in these reports, in the order in which they come up.
+pub fn measures<'a>(reports: impl Iterator<Item = &'a Map<String, Value>>) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in reports.filter_map(|report| report["ensemble"].as_object()).flatten() {
+        if !names.contains(&&name[..]) {
+            names.push(name);
         }
     }
+    names
+}
+
+/// The table: a row for each run, its measures as `stein eval` has them.
+fn table(runs: &[Compared], episodes: usize, stochastic: bool) -> String {
+    let measures = measures(runs.iter().map(|run| &run.report));
     let how = if stochastic {
         "by sampled actions"
     } else {

@@ -19,7 +19,7 @@ use stein::run::settings::{Settings, differences};
 
 pub use self::experiment::of_experiment;
 use self::page::{Cell, Line, Page};
-use super::compare::names;
+use super::compare::{measures, names};
 use super::eval::{check_episodes, load, number};
 use super::plot::figures;
 use crate::options::Threads;
@@ -216,16 +216,7 @@ fn policies(page: &mut Page, report: &Map<String, Value>) {
 
 /// A table of the measures of ensembles, a row each.
 fn ensemble(page: &mut Page, reports: &[(String, &Map<String, Value>)]) {
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in reports
-        .iter()
-        .filter_map(|(_, report)| report["ensemble"].as_object())
-        .flatten()
-    {
-        if !names.contains(&&name[..]) {
-            names.push(name);
-        }
-    }
+    let names = measures(reports.iter().map(|(_, report)| *report));
     let mut heads = vec!["run".to_string()];
     heads.extend(names.iter().map(|name| name.to_string()));
     let row = |(name, report): &(String, &Map<String, Value>)| -> Vec<Cell> {

@@ -8,7 +8,7 @@ use super::metrics::MetricsFile;
 use super::tensorboard::EventWriter;
 use crate::error::Result;
 use crate::plot::kernel;
-use crate::train::{Record, Trainer};
+use crate::train::{METRICS, Record, Trainer};
 
 /// Something that looks on.
 pub trait Observer {
@@ -82,31 +82,13 @@ pub struct TensorBoard {
 
 /// The tag of a metric: its name, in one of the groups that programs of this field have.
 fn tag(name: &str, policies: usize) -> String {
-    const ROLLOUT: [&str; 6] = [
-        "return_mean",
-        "return_best",
-        "return_worst",
-        "episodes",
-        "episode_length",
-        "unstable",
-    ];
-    const TRAIN: [&str; 8] = [
-        "entropy",
-        "approximate_kl",
-        "clip_fraction",
-        "gradient_norm",
-        "steps_taken",
-        "value_loss",
-        "explained_variance",
-        "learning_rate",
-    ];
     let of_policy = (0..policies).any(|i| name == format!("return_{i}"));
-    let group = match name {
-        _ if of_policy || ROLLOUT.contains(&name) => "rollout",
-        _ if TRAIN.contains(&name) => "train",
-        "env_steps" => "time",
-        // What is left is how different policies are, and what makes them so.
-        _ => "diversity",
+    let known = METRICS.iter().find(|(other, _)| *other == name);
+    let group = match known {
+        Some((_, group)) => group,
+        None if of_policy => "rollout",
+        // A method's own: how different policies are, and what makes them so.
+        None => "diversity",
     };
     format!("{group}/{name}")
 }
