@@ -31,13 +31,17 @@ demo: build
 
 test: mujoco
 	$(CARGO) fmt --all --check
+	rustfmt --edition 2024 --check examples/own-environment/src/main.rs
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) check -p stein --no-default-features --locked
 	$(CARGO) check -p stein-cli --no-default-features --locked
 	$(CARGO) test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
+	$(CARGO) package --workspace --no-verify --allow-dirty --locked --offline --quiet
 
 test-long: build
 	$(CARGO) test --release --locked -p stein-cli --test gymnasium -- --ignored --nocapture
+	STEIN_FUZZ_CASES=20000 $(CARGO) test --release --locked -p stein-cli --test fuzz -- --nocapture
 	$(STEIN) verify --full --seeds 10
 	rm -rf $(TARGET)/smoke
 	for name in maze cheetah table2 rewardfree sawyer; do \

@@ -4,14 +4,14 @@
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     commit();
-    println!("cargo::rerun-if-env-changed=MUJOCO_DYNAMIC_LINK_DIR");
     println!("cargo::rerun-if-env-changed=STEIN_PORTABLE");
     if std::env::var_os("CARGO_FEATURE_MUJOCO").is_none() {
         return;
     }
     println!("cargo::rustc-link-arg=-Wl,-rpath,$ORIGIN");
     let portable = std::env::var_os("STEIN_PORTABLE").is_some();
-    if let (false, Ok(folder)) = (portable, std::env::var("MUJOCO_DYNAMIC_LINK_DIR")) {
+    // Told by the build script of stein-mujoco.
+    if let (false, Ok(folder)) = (portable, std::env::var("DEP_STEIN_MUJOCO_FOLDER")) {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}");
     }
 }
@@ -27,6 +27,10 @@ fn commit() {
             .then(|| text.trim().to_string())
             .filter(|text| !text.is_empty())
     };
+    // What was unpacked somewhere within another clone is not of that one's commit.
+    if git(&["ls-files", "--error-unmatch", "build.rs"]).is_none() {
+        return;
+    }
     // The file that changes with every commit and checkout.
     if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
         println!("cargo::rerun-if-changed={log}");

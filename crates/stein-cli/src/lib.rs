@@ -1,22 +1,24 @@
 //! The command line of `stein`, as a library: a program with environments of its own gets all of it by
-//! [`main_with`] and its registry (see `examples/pendulum.rs`).
+//! [`main_with`] and its registry (see `examples/pendulum.rs`). It speaks of itself by its own name.
 #![warn(missing_docs)]
 
 mod command;
 mod options;
+mod program;
 mod progress;
 
 use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use stein::env::Registry;
 
-pub use options::TrainOptions;
+use command::completions;
 
 /// Train ensembles of policies that all earn high return and all behave differently.
 #[derive(Parser)]
-#[command(name = "stein", version, arg_required_else_help = true)]
+#[command(version, arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -46,6 +48,8 @@ enum Command {
     Replay(command::replay::Arguments),
     /// List the environments, or the settings of one.
     Envs(command::envs::Arguments),
+    /// Print what a shell needs to complete the commands and options of this program.
+    Completions(completions::Arguments),
 }
 
 /// What a command ended with, besides an error.
@@ -66,6 +70,7 @@ pub fn registry() -> Registry {
 
 /// Runs the program with these environments and exits: 0 done, 1 failed, 2 bad input, 130 interrupted (state saved).
 pub fn main_with(registry: Registry) -> ! {
+    program::take_name(std::env::args_os().next());
     let arguments = arguments(std::env::args_os()).unwrap_or_else(|error| refuse(&error));
     let result = match arguments.command {
         Command::Train(arguments) => command::train::run(arguments, &registry),
@@ -79,16 +84,29 @@ pub fn main_with(registry: Registry) -> ! {
         Command::Verify(arguments) => command::verify::run(arguments, &registry),
         Command::Replay(arguments) => command::replay::run(arguments, &registry),
         Command::Envs(arguments) => command::envs::run(arguments, &registry),
+        Command::Completions(arguments) => completions::run(arguments, commands()),
     };
     let code = match result {
         Ok(Ended::Done) => 0,
         Ok(Ended::Interrupted) => 130,
         Err(error) => {
-            tell(&format!("error: {error}"));
+            tell(&format!("error: {}", program::sentence(&error)));
             error.exit_code()
         }
     };
     std::process::exit(code)
+}
+
+/// The command line, under the name of the program.
+fn commands() -> clap::Command {
+    let name = program::name();
+    let command = Arguments::command().name(name).bin_name(name);
+    let command = command.mut_subcommand("completions", |command| command.after_help(completions::help(name)));
+    match name {
+        "stein" => command,
+        // The version is that of the library, not that of a program which is built on it.
+        _ => command.version(concat!("(stein ", env!("CARGO_PKG_VERSION"), ")")),
+    }
 }
 
 /// Reads the command line. A negative number is a value of the option before it, right or wrong, and no option itself.
@@ -96,7 +114,7 @@ fn arguments<T>(words: impl IntoIterator<Item = T>) -> clap::error::Result<Argum
 where
     T: Into<OsString> + Clone,
 {
-    let command = Arguments::command().mut_subcommands(|command| {
+    let command = commands().mut_subcommands(|command| {
         command.mut_args(|argument| {
             let takes_values = argument.get_action().takes_values();
             argument.allow_negative_numbers(takes_values)
@@ -111,13 +129,28 @@ fn refuse(error: &clap::Error) -> ! {
         error.exit();
     }
     let help = std::env::args().nth(1).filter(|name| {
-        let command = Arguments::command();
+        let command = commands();
         command.find_subcommand(name).is_some()
     });
-    let help = help.map_or("stein --help".into(), |name| format!("stein {name} --help"));
+    let stein = program::name();
+    let help = help.map_or(format!("{stein} --help"), |name| format!("{stein} {name} --help"));
     tell(&sentence(&error.render().to_string(), &help));
     std::process::exit(2)
 }
+
+/// What is wrong with a number, in Rust's words and in plain ones.
+const WORDS: [(&str, &str); 4] = [
+    (
+        "invalid digit found in string",
+        "it has to be a whole number, 0 or more",
+    ),
+    (
+        "cannot parse integer from empty string",
+        "it has to be a whole number, 0 or more",
+    ),
+    ("number too large to fit in target type", "it is too large"),
+    ("invalid float literal", "it has to be a number"),
+];
 
 /// One sentence out of clap's several lines: the complaint, a name that was probably meant, and where to look.
 fn sentence(message: &str, help: &str) -> String {
@@ -130,7 +163,10 @@ fn sentence(message: &str, help: &str) -> String {
         .filter(|tip| tip.contains("similar"))
         .map(|tip| format!("; {tip}"))
         .collect();
-    format!("{}{tip}; see `{help}`", words.join(" "))
+    let words = WORDS
+        .iter()
+        .fold(words.join(" "), |words, (of_rust, plain)| words.replace(of_rust, plain));
+    format!("{words}{tip}; see `{help}`")
 }
 
 /// Prints text on stdout; a reader that has gone away (`stein … | head`) is no error.
@@ -142,7 +178,36 @@ fn print(text: &str) {
 /// Prints a line on stderr; a reader that has gone away does not end a training run.
 fn tell(line: &str) {
     use std::io::Write;
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    // A progress bar makes room; it is drawn anew below.
+    let clear = if BAR.load(Ordering::Relaxed) { "\r\x1b[2K" } else { "" };
+    let _ = std::io::stderr().write_all(format!("{clear}{line}\n").as_bytes());
+}
+
+/// Whether the line of the cursor is that of a progress bar.
+static BAR: AtomicBool = AtomicBool::new(false);
+
+/// Whether only what went wrong is told.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+fn be_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Prints a line about how it goes on stderr, unless nobody wants to know.
+fn say(line: &str) {
+    if !is_quiet() {
+        tell(line);
+    }
+}
+
+fn print_unless_quiet(text: &str) {
+    if !is_quiet() {
+        print(text);
+    }
 }
 
 /// Prints one JSON object on stdout.
@@ -173,7 +238,7 @@ mod tests {
             ),
             (
                 &["eval", "run", "--episodes", "-3"],
-                "error: invalid value '-3' for '--episodes <N>': invalid digit found in string; see `stein --help`",
+                "error: invalid value '-3' for '--episodes <N>': it has to be a whole number, 0 or more; see `stein --help`",
             ),
             (
                 &["trian"],

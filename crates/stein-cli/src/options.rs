@@ -3,35 +3,41 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use stein::divergence::DivergenceChoice;
 use stein::env::Registry;
+use stein::method::MethodChoice;
+use stein::parallel;
+use stein::ratio::EstimatorChoice;
 use stein::run::settings::{self, Settings, read_table};
 use stein::{Error, Result};
+
+use crate::say;
 
 /// Settings on the command line. Later ones win: defaults, --config, --set, then these flags.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TrainOptions {
-    /// The environment (see `stein envs`)
+    /// The environment (the command envs lists them)
     pub env: Option<String>,
-    /// How the ensemble is trained: qd, ppo, svpg, diayn or si
-    #[arg(long)]
+    /// The method.
+    #[arg(long, help = format!("How the ensemble is trained: {}", MethodChoice::in_words()))]
     pub method: Option<String>,
-    /// Ratio estimator of qd: nce, dualdice, valuedice or gendice
-    #[arg(long)]
+    /// The estimator.
+    #[arg(long, help = format!("Ratio estimator of qd: {}", EstimatorChoice::in_words()))]
     pub estimator: Option<String>,
-    /// Divergence of qd: js, kls, kl, rkl, hellinger, triangular or tv
-    #[arg(long)]
+    /// The divergence.
+    #[arg(long, help = format!("Divergence of qd: {}", DivergenceChoice::in_words()))]
     pub divergence: Option<String>,
     /// Number of policies
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive, allow_hyphen_values = true)]
     pub ensemble: Option<usize>,
     /// Iterations of Algorithm 1
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive, allow_hyphen_values = true)]
     pub iterations: Option<usize>,
     /// Steps of each policy per iteration
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive, allow_hyphen_values = true)]
     pub steps: Option<usize>,
     /// Seed of all randomness
-    #[arg(long)]
+    #[arg(long, value_parser = seed)]
     pub seed: Option<u64>,
     /// A TOML file of settings
     #[arg(long, value_name = "FILE")]
@@ -47,7 +53,7 @@ pub struct TrainOptions {
 impl TrainOptions {
     /// Puts these options over a table of settings; returns a name for it in error messages.
     pub fn apply(&self, table: &mut toml::Table) -> Result<String> {
-        let mut source = String::from("the command line");
+        let mut source = String::from(settings::COMMAND_LINE);
         if let Some(path) = &self.config {
             settings::merge(table, read_table(path)?);
             let file = path.display();
@@ -58,28 +64,25 @@ impl TrainOptions {
             };
         }
         for pair in &self.set {
-            settings::set(table, pair)?;
+            settings::set(table, pair).map_err(|error| error.within("--set"))?;
         }
         let put = |table: &mut toml::Table, key: &str, value: Option<toml::Value>| {
             if let Some(value) = value {
                 table.insert(key.into(), value);
             }
         };
-        let whole = |value: Option<usize>| value.map(|value| toml::Value::Integer(value.min(i64::MAX as usize) as i64));
+        let number =
+            |value: Option<usize>| value.map(|value| toml::Value::Integer(value.min(i64::MAX as usize) as i64));
         put(table, "method", self.method.clone().map(Into::into));
-        put(table, "ensemble", whole(self.ensemble));
-        put(table, "iterations", whole(self.iterations));
-        put(table, "steps", whole(self.steps));
+        put(table, "ensemble", number(self.ensemble));
+        put(table, "iterations", number(self.iterations));
+        put(table, "steps", number(self.steps));
         for (key, name) in [("estimator", &self.estimator), ("divergence", &self.divergence)] {
             if let Some(name) = name {
                 settings::set(table, &format!("qd.{key}=\"{name}\""))?;
             }
         }
-        if let Some(seed) = self.seed {
-            let seed = i64::try_from(seed)
-                .map_err(|_| Error::input(format!("--seed {seed} is too large: choose one below 2^63")))?;
-            put(table, "seed", Some(seed.into()));
-        }
+        put(table, "seed", self.seed.map(|seed| (seed as i64).into()));
         if let Some(name) = &self.env {
             let env = table.entry("env").or_insert_with(|| toml::Table::new().into());
             let env = env
@@ -101,8 +104,43 @@ impl TrainOptions {
     pub fn resolve(&self, registry: &Registry) -> Result<Settings> {
         let mut table = toml::Table::new();
         let source = self.apply(&mut table)?;
-        Settings::resolve(table, &source, registry)
+        let settings = Settings::resolve(table, &source, registry)?;
+        self.check_effect(&settings)?;
+        Ok(settings)
     }
+
+    /// Refuses flags, and tells of settings, that have no part in a run of this method.
+    fn check_effect(&self, settings: &Settings) -> Result<()> {
+        let (config, method) = (&settings.config, &settings.config.method);
+        for (flag, value) in [("estimator", &self.estimator), ("divergence", &self.divergence)] {
+            if let Some(value) = value
+                && !config.has_part("qd")
+            {
+                return Err(Error::input(format!(
+                    "--{flag} {value} has no effect on the method {method}: leave it out, or train by --method qd"
+                )));
+            }
+        }
+        let keys = self.set.iter().filter_map(|pair| pair.split_once('='));
+        for key in keys.map(|(key, _)| key.trim()).filter(|key| !config.has_part(key)) {
+            say(&format!("note: {key} has no effect on the method {method}"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a number of things of which there must be one.
+pub fn positive(text: &str) -> std::result::Result<usize, String> {
+    // 0 is told its range together with what else is out of it.
+    text.parse::<usize>()
+        .map_err(|_| "it has to be a whole number of 1 or more".to_string())
+}
+
+/// Reads a seed: what TOML can hold.
+pub fn seed(text: &str) -> std::result::Result<u64, String> {
+    let wrong = || "it has to be a whole number from 0 to 2^63 - 1".to_string();
+    let seed = text.parse::<u64>().map_err(|_| wrong())?;
+    (seed <= i64::MAX as u64).then_some(seed).ok_or_else(wrong)
 }
 
 /// The option `--threads`.
@@ -115,12 +153,12 @@ pub struct Threads {
 
 impl Threads {
     /// Makes the pool of threads that everything runs on.
-    pub fn pool(self) -> Result<rayon::ThreadPool> {
+    pub fn pool(self) -> Result<parallel::Threads> {
         pool(self.checked()?)
     }
 
     /// Makes a pool for each of `jobs` runs side by side: each has its share of the threads, and one at least.
-    pub fn pools(self, jobs: usize) -> Result<Vec<rayon::ThreadPool>> {
+    pub fn pools(self, jobs: usize) -> Result<Vec<parallel::Threads>> {
         if !(1..=1024).contains(&jobs) {
             return Err(Error::input(format!("--jobs {jobs} is out of range: choose 1 to 1024")));
         }
@@ -145,9 +183,6 @@ impl Threads {
     }
 }
 
-fn pool(threads: usize) -> Result<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| Error::failed(format!("cannot start the threads: {error}; try a smaller --threads")))
+fn pool(threads: usize) -> Result<parallel::Threads> {
+    parallel::Threads::new(threads).map_err(|error| Error::failed(format!("{error}; try a smaller --threads")))
 }

@@ -27,6 +27,10 @@ fn wrong_settings_are_named() {
             "ppo.klip=1",
             &["the command line", "ppo.klip", "unknown field", "`clip`"][..],
         ),
+        ("clip=0.1", &["clip", "did you mean ppo.clip?"]),
+        ("ppo.klip=1", &["did you mean ppo.clip?"]),
+        ("qd.learning_rate=1", &["did you mean ppo.learning_rate?"]),
+        ("env.horizn=3", &["env.horizn", "did you mean horizon?"]),
         ("ppos.clip=1", &["ppos", "unknown field", "`ppo`"]),
         ("ppo.clip=wide", &["ppo.clip", "string \"wide\"", "expected a number"]),
         ("ppo.clip=", &["ppo.clip", "expected a number"]),
@@ -125,6 +129,21 @@ fn wrong_files_of_settings_are_named() {
         ("zeros.toml", &[0; 64], &["not valid TOML", "line 1"]),
         ("table.toml", b"env = 3\n", &["env must be a table"]),
         (
+            "one.toml",
+            b"ensemble = 1\n[env]\nname = \"maze\"\n",
+            &["ensemble = 1 has no pairs"],
+        ),
+        (
+            "method.toml",
+            b"method = \"ppoo\"\n",
+            &["no method \"ppoo\"", "did you mean ppo?"],
+        ),
+        (
+            "large.toml",
+            b"ensemble = 1000\n[env]\nname = \"maze\"\n",
+            &["of memory", "lower ensemble"],
+        ),
+        (
             "other.toml",
             b"[env]\nname = \"moon\"\n",
             &["is for the environment moon, not maze"],
@@ -140,13 +159,13 @@ fn wrong_files_of_settings_are_named() {
             &[words, &[path][..]].concat(),
         );
     }
-    // Out of range: the key is enough.
+    // Out of range.
     let path = place.path().join("range.toml");
     fs::write(&path, "[ppo]\nclip = nan\n").unwrap();
     refused(
         place.path(),
         &["maze", "--config", path.to_str().unwrap()],
-        &["ppo.clip = NaN"],
+        &["range.toml: ppo.clip = NaN"],
     );
     // A file and pairs over it: either may be the one that is wrong.
     fs::write(&path, "seed = 3\n").unwrap();
@@ -173,6 +192,26 @@ fn wrong_arguments_are_named() {
     refused(place.path(), &["moon"], &["no environment \"moon\"", "maze"]);
     refused(
         place.path(),
+        &["hoper"],
+        &["no environment \"hoper\"", "did you mean hopper?"],
+    );
+    refused(place.path(), &["Hopper-v5"], &["did you mean hopper?"]);
+    refused(
+        place.path(),
+        &["--resume"],
+        &["there is no run in", "to go on with", "check the path"],
+    );
+    for flag in ["--estimator=nce", "--divergence=js"] {
+        let words = ["has no effect on the method ppo", "leave it out"];
+        refused(place.path(), &["maze", "--method=ppo", flag], &words);
+    }
+    refused(
+        place.path(),
+        &["maze", "--ensemble=1000"],
+        &["of memory", "are free here", "lower ensemble"],
+    );
+    refused(
+        place.path(),
         &["maze", "--method=alchemy"],
         &["no method \"alchemy\"", "ppo"],
     );
@@ -185,9 +224,12 @@ fn wrong_arguments_are_named() {
     refused(
         place.path(),
         &["maze", "--seed=9223372036854775808"],
-        &["--seed 9223372036854775808"],
+        &["'9223372036854775808' for '--seed", "0 to 2^63 - 1"],
     );
     refused(place.path(), &["maze", "--ensemble=0"], &["ensemble = 0"]);
+    for flag in ["--ensemble", "--iterations", "--steps"] {
+        refused(place.path(), &["maze", flag, "-3"], &[flag, "'-3'", "1 or more"]);
+    }
     refused(
         place.path(),
         &["maze", "--steps=18446744073709551615"],

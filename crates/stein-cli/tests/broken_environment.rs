@@ -135,7 +135,7 @@ fn its_settings_are_checked_like_those_of_the_others() {
         ("--set=env.torque=nan", &["env.torque is NaN", "choose"]),
         (
             "--set=env.colour=1",
-            &["env.colour", "unknown field", "stein envs pendulum"],
+            &["env.colour", "unknown field", "pendulum envs pendulum"],
         ),
     ] {
         let mut command = train_pendulum(&folder, 0);

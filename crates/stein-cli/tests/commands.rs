@@ -170,7 +170,7 @@ fn plot_writes_png_and_svg_files() {
     let folder = place.path().join("with a kernel");
     succeed(train(&folder, &["--method=qd"]));
     let text = succeed(stein(&["plot", folder.to_str().unwrap()])).stdout;
-    let names = ["learning_curves", "kernel", "maze_trajectories"];
+    let names = ["learning_curves", "kernel", "kernel_mean", "maze_trajectories"];
     check(&text, &folder.join("figures"), &names);
 }
 
@@ -368,4 +368,59 @@ fn every_estimator_trains_with_every_divergence() {
             }
         }
     }
+}
+
+#[test]
+fn shells_get_their_completions() {
+    for (shell, word) in [
+        ("bash", "_stein()"),
+        ("zsh", "#compdef stein"),
+        ("fish", "complete -c stein"),
+    ] {
+        let printed = succeed(stein(&["completions", shell])).stdout;
+        assert!(
+            printed.contains(word) && printed.contains("reproduce") && printed.contains("quiet"),
+            "{shell}"
+        );
+    }
+    let finished = run(stein(&["completions", "tcsh"]));
+    assert_eq!(finished.code, Some(2), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("bash") && finished.stderr.lines().count() == 1,
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn quiet_runs_say_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("run");
+    let finished = succeed(train(&folder, &["--quiet"]));
+    assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("", ""));
+    // What was asked for is printed all the same.
+    let finished = succeed(train(&folder, &["--quiet", "--json", "--resume"]));
+    assert!(
+        finished.stdout.starts_with('{') && finished.stderr.is_empty(),
+        "{}",
+        finished.stderr
+    );
+    let finished = run(train(&folder, &["--quiet"]));
+    support::assert_refused(&finished, 2, &["holds a run already"]);
+}
+
+#[test]
+fn memory_is_foreseen_without_training() {
+    let text = succeed(stein(&["bench", "maze", "--ensemble=1000", "--dry-run"])).stdout;
+    for word in ["ratios of all pairs", "together", "GB", "free here", "ensemble, steps"] {
+        assert!(text.contains(word), "no {word:?} in:\n{text}");
+    }
+    let json = support::object(&succeed(stein(&["bench", "maze", "--dry-run", "--json"])).stdout);
+    let parts: f64 = json["parts"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|part| part.as_f64().unwrap())
+        .sum();
+    assert!((parts - json["bytes"].as_f64().unwrap()).abs() < 1.0 && parts < 1e9);
 }

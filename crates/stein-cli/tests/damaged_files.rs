@@ -116,7 +116,9 @@ fn a_folder_in_place_of_a_checkpoint_is_refused() {
     let newest = checkpoints(&folder).pop().unwrap();
     fs::remove_file(&newest).unwrap();
     fs::create_dir(&newest).unwrap();
-    refused(&folder, &newest, &["is not a file"], true);
+    refused(&folder, &newest, &["is a folder where a run has a plain file"], false);
+    let finished = run(stein(&["eval", folder.to_str().unwrap()]));
+    assert_refused(&finished, 2, &["is not a file", newest.to_str().unwrap()]);
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use stein::config::Config;
+use stein::divergence::DivergenceChoice;
 use stein::env::maze::MazeConfig;
-use stein::method::METHODS;
-use stein::run::config::Config;
+use stein::method::MethodChoice;
+use stein::ratio::EstimatorChoice;
 use stein::train::Trainer;
 
 fn root() -> PathBuf {
@@ -26,7 +28,7 @@ fn rust_blocks(document: &str) -> Vec<&str> {
 fn code_in_documents_is_that_of_the_examples() {
     for (document, example) in [
         ("README.md", "crates/stein/examples/train_maze.rs"),
-        ("docs/environments.md", "crates/stein-cli/examples/line.rs"),
+        ("docs/environments.md", "examples/own-environment/src/main.rs"),
     ] {
         let (document_text, example_text) = (read(document), read(example));
         let blocks = rust_blocks(&document_text);
@@ -104,10 +106,10 @@ fn every_setting_of_a_robot_is_in_its_table_with_its_default() {
 #[test]
 fn every_metric_is_in_the_glossary() {
     let page = read("docs/metrics.md");
-    for method in METHODS {
+    for method in MethodChoice::all() {
         let config = Config {
             ensemble: 2,
-            method: (*method).into(),
+            method,
             ..Config::default()
         };
         let trainer = Trainer::new(config, &MazeConfig::default()).unwrap();
@@ -117,6 +119,40 @@ fn every_metric_is_in_the_glossary() {
                 "docs/metrics.md does not explain {name} of {method}"
             );
         }
+        for metric in trainer.listed_metrics() {
+            let rows = || {
+                page.lines()
+                    .filter(|line| line.starts_with('|') && line.contains(&format!("`{}`", metric.name)))
+            };
+            assert!(
+                rows().any(|row| row.contains(metric.meaning)),
+                "docs/metrics.md does not say of {} that it is {:?}",
+                metric.name,
+                metric.meaning
+            );
+        }
+    }
+}
+
+/// What can be chosen has a page that the index leads to.
+#[test]
+fn every_estimator_divergence_and_method_has_its_page() {
+    let index = read("docs/README.md");
+    let pages = EstimatorChoice::all().map(|estimator| format!("{}.md", estimator.name()));
+    let pages = pages.chain(MethodChoice::all().map(|method| method.page().to_string()));
+    for page in pages {
+        assert!(root().join("docs").join(&page).exists(), "docs/{page} is missing");
+        assert!(
+            index.contains(&format!("({page}")),
+            "docs/README.md does not link to {page}"
+        );
+    }
+    let table = read("docs/divergences.md");
+    for name in DivergenceChoice::names() {
+        assert!(
+            table.contains(&format!("`{name}`")),
+            "docs/divergences.md has no {name}"
+        );
     }
 }
 

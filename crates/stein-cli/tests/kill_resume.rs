@@ -281,7 +281,7 @@ fn a_finished_run_resumes_to_nothing_and_goes_on_when_asked_for_more() {
 
     let finished = succeed(train(&less, &[constant, "--resume"]));
     assert!(
-        finished.stderr.contains("going on after iteration 7"),
+        finished.stderr.contains("resuming after iteration 7"),
         "{}",
         finished.stderr
     );
@@ -328,4 +328,48 @@ fn a_second_interrupt_stops_at_once() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(rows(&folder), 0, "it went on to the end of the iteration");
+}
+
+/// SIGTERM (`timeout`, schedulers) within an iteration that takes long: the program ends within 2 s, and the run goes on to the
+/// bits of one that was not cut.
+#[test]
+fn sigterm_does_not_wait_for_a_long_iteration() {
+    let place = tempfile::tempdir().unwrap();
+    let [folder, whole, trial] = ["run", "whole", "trial"].map(|name| place.path().join(name));
+    let train = |folder: &Path, iterations: u32, epochs: u32| {
+        let extra = ["--ensemble=2", "--steps=50000", "--set=checkpoint.every=1", "--resume"];
+        let (iterations, epochs) = (
+            format!("--iterations={iterations}"),
+            format!("--set=ppo.epochs={epochs}"),
+        );
+        train(
+            folder,
+            &[&extra[..], &["--set=ppo.kl_limit=0", &iterations, &epochs]].concat(),
+        )
+    };
+    // As many epochs as make an iteration take about four times the 2 s, however fast the machine is.
+    let begin = Instant::now();
+    succeed(train(&trial, 1, 20));
+    let epochs = 20 * (8.0 / begin.elapsed().as_secs_f64()).ceil() as u32;
+    let long = |folder: &Path| train(folder, 2, epochs);
+    succeed(long(&whole));
+    let expected = Results::of(&whole);
+    let child = support::start(long(&folder));
+    support::wait_until("the first iteration is saved", || !checkpoints(&folder).is_empty());
+    // A signal between two iterations would end the run by itself: let the second one begin.
+    sleep(Duration::from_millis(200));
+    let begin = Instant::now();
+    send("TERM", &child);
+    let output = child.wait_with_output().unwrap();
+    let (taken, stderr) = (begin.elapsed(), String::from_utf8(output.stderr).unwrap());
+    println!("{taken:?}: {}", stderr.lines().last().unwrap_or_default());
+    assert!(taken < Duration::from_secs(2), "{taken:?}: {stderr}");
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(
+        stderr.contains("stopped within an iteration") && stderr.contains("--resume"),
+        "{stderr}"
+    );
+    assert_eq!(rows(&folder), 1);
+    succeed(long(&folder));
+    expected.assert_same_in(&folder, "after SIGTERM within an iteration");
 }

@@ -55,7 +55,7 @@ fn the_smoke_scale_trains_all_cases_and_makes_their_table() {
         "scale smoke",
         "seeds 1 to 2",
         "95 % t-interval",
-        "2 episodes a policy",
+        "2 episodes per policy",
         "| Independent PPO |",
     ] {
         assert!(text.contains(words), "no {words} in: {text}");
@@ -171,8 +171,9 @@ fn one_case_on_one_seed_goes_on_where_it_was_left() {
     assert!(!out.join("ppo").exists());
     let table = fs::read(out.join("table.json")).unwrap();
 
-    // Without its checkpoints and summary the run is begun anew, with the same results.
+    // Without its checkpoints, summary and record the run is begun anew, with the same results.
     let run = out.join("nce-kls/seed1");
+    fs::remove_file(out.join("nce-kls/seed1.json")).unwrap();
     fs::remove_dir_all(run.join("checkpoints")).unwrap();
     fs::remove_file(run.join("summary.json")).unwrap();
     fs::remove_file(out.join("table.json")).unwrap();
@@ -296,6 +297,63 @@ fn an_experiment_of_ones_own_has_a_grid() {
     );
 }
 
+/// Records stand for runs: a folder of them is a table, and goes on where runs are missing.
+#[test]
+fn an_experiment_is_put_together_from_records() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("whole");
+    let two = ["--seeds=1-2", "--only", "ppo", "nce-js"];
+    let whole = reproduce(&out, &two);
+    let elsewhere = place.path().join("records");
+    let nothing = run(stein(&arguments(&elsewhere, &["--finished"])));
+    assert_refused(&nothing, 2, &["no run in", "is finished yet", "--finished"]);
+    let copy = |record: &str| {
+        fs::create_dir_all(elsewhere.join(record).parent().unwrap()).unwrap();
+        fs::copy(out.join(record), elsewhere.join(record)).unwrap();
+    };
+    copy("ppo/seed1.json");
+    copy("nce-js/seed2.json");
+    copy("nce-js/seed1.json");
+    let mut finished = two.to_vec();
+    finished.push("--finished");
+    let part = reproduce(&elsewhere, &finished);
+    assert!(
+        part.stdout.contains("**3 of 4 runs so far; missing: ppo (2).**"),
+        "{}",
+        part.stdout
+    );
+    let report = fs::read_to_string(elsewhere.join("report.html")).unwrap();
+    assert!(report.contains("these runs are missing: ppo [2]"));
+    assert!(!elsewhere.join("ppo/seed2").exists(), "something was trained");
+
+    // What is missing is trained, and nothing else.
+    let again = reproduce(&elsewhere, &two);
+    assert!(elsewhere.join("ppo/seed2").exists() && !elsewhere.join("ppo/seed1").exists());
+    let without_times = |text: &str| -> Vec<String> {
+        let rows = text.lines().filter(|line| line.starts_with("| "));
+        rows.map(|row| row.trim_end_matches(" |").rsplit_once(" | ").unwrap().0.to_string())
+            .collect()
+    };
+    assert_eq!(without_times(&again.stdout), without_times(&whole.stdout));
+
+    // A record of other settings is no record of this run; nor is a damaged one.
+    let path = elsewhere.join("nce-js/seed2.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replacen("omega_start = 1.0", "omega_start = 0.5", 1)).unwrap();
+    let refused = run(stein(&arguments(&elsewhere, &two)));
+    assert_refused(
+        &refused,
+        2,
+        &["nce-js/seed2.json", "qd.omega_start = 0.5", "asks for 1.0"],
+    );
+    fs::write(&path, &text[..100]).unwrap();
+    assert_refused(
+        &run(stein(&arguments(&elsewhere, &two))),
+        2,
+        &["seed2.json is no record", "delete it"],
+    );
+}
+
 /// Independent PPO has no part in diversity: its runs need not be made again where only the settings of diversity changed.
 #[test]
 fn a_run_is_taken_whose_settings_differ_only_where_they_have_no_part() {
@@ -353,7 +411,7 @@ fn the_robots_are_trained_and_their_curves_drawn() {
         "velocity_variance",
         "velocity_between",
         "velocity_between_sampled",
-        "by sampled actions",
+        "with sampled actions",
     ] {
         assert!(text.contains(words), "no {words} in: {text}");
     }

@@ -74,25 +74,29 @@ fn a_file_in_the_way_is_named() {
 }
 
 #[test]
-fn a_run_without_a_checkpoint_cannot_be_evaluated_yet() {
+fn a_run_without_a_checkpoint_has_curves_but_no_policies_to_evaluate() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("run");
     succeed(train(&folder, &[]));
     fs::remove_dir_all(folder.join("checkpoints")).unwrap();
     let before = snapshot(&folder);
-    for command in ["eval", "plot"] {
-        let finished = run(stein(&[command, folder.to_str().unwrap()]));
-        assert_refused(
-            &finished,
-            2,
-            &[
-                "has no checkpoint yet",
-                "checkpoint.every = 2",
-                folder.to_str().unwrap(),
-            ],
-        );
-    }
+    let name = folder.to_str().unwrap();
+    let words = ["has no checkpoint yet", "checkpoint.every = 2", name];
+    assert_refused(&run(stein(&["eval", name])), 2, &words);
     assert!(snapshot(&folder) == before, "the folder was changed");
+    // Curves need no policies.
+    let drawn = succeed(stein(&["plot", name]));
+    assert!(
+        drawn.stderr.contains("note: ") && drawn.stderr.contains("has no checkpoint yet"),
+        "{}",
+        drawn.stderr
+    );
+    assert!(drawn.stdout.contains("learning_curves.png"), "{}", drawn.stdout);
+    assert!(!drawn.stdout.contains("maze_"), "{}", drawn.stdout);
+    // Where nothing has been written down there is nothing to draw.
+    fs::remove_dir_all(folder.join("figures")).unwrap();
+    fs::remove_file(folder.join("metrics.csv")).unwrap();
+    assert_refused(&run(stein(&["plot", name])), 2, &words);
 }
 
 #[test]

@@ -128,8 +128,17 @@ fn seeds_are_told_as_they_are_done() {
     let (both, second) = (seeds("1", "2"), seeds("2", "1"));
     assert_eq!(both.stderr, "seed 1: 0 bounds missed\nseed 2: 0 bounds missed\n");
     assert_eq!(second.stderr, "");
-    let rows = |text: &str| -> Vec<String> { text.lines().skip(1).map(str::to_owned).collect() };
+    let rows = |text: &str| -> Vec<String> {
+        text.lines()
+            .filter(|line| line.contains("ζ_"))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!((rows(&both.stdout).len(), rows(&second.stdout).len()), (4, 2));
     assert_eq!(rows(&both.stdout)[2..], rows(&second.stdout), "a seed is its own");
+    let verdict = |text: &str| text.lines().last().unwrap().to_owned();
+    assert_eq!(verdict(&both.stdout), "4 checked, all within bounds; 0 reported only");
+    assert_eq!(verdict(&second.stdout), "2 checked, all within bounds; 0 reported only");
 }
 
 #[test]
@@ -192,7 +201,7 @@ fn every_estimator_is_within_the_bounds_on_seed_1() {
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!(report["passed"], true);
     let scores = report["scores"].as_array().unwrap();
-    // Four systems, four estimators, two directions; ValueDICE is judged on the deterministic ring only.
+    // Four systems, four estimators, two directions; ValueDICE is checked on the deterministic ring only.
     assert_eq!(scores.len(), 32);
     let judged = scores.iter().filter(|score| score["judged"] == true).count();
     assert_eq!(judged, 26);

@@ -4,29 +4,29 @@
 //! r = v·[x ≥ d] - 0.1·|a|²
 //! ```
 //!
-//! Up to there every motion costs and standing still is a local optimum. The paper does not give d.
+//! Before that, every motion costs, and standing still is a local optimum. The paper does not give d.
 
 use serde::{Deserialize, Serialize};
 
 use crate::half_cheetah::HalfCheetahConfig;
 use crate::runner::{RewardSource, Rules, runner_task};
 
-/// What `stein envs` says of it.
+/// Description for `stein envs`.
 pub(crate) const ABOUT: &str = "a HalfCheetah that is rewarded only beyond a distance (MuJoCo)";
 
 /// Settings of the deceptive cheetah.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeceptiveCheetahConfig {
-    /// Distance d in metres that must be passed before motion forwards is rewarded.
+    /// Distance d in metres beyond which forward motion is rewarded.
     pub threshold: f64,
-    /// Reward per m/s forwards, beyond the threshold.
+    /// Reward per m/s of forward velocity beyond the threshold.
     pub forward_reward_weight: f64,
     /// Cost of the squared norm of an action.
     pub control_cost_weight: f64,
-    /// Positions of the first state are off by at most this much, uniformly; velocities have this standard deviation.
+    /// Initial-state noise: uniform within ± this on positions, normal with this std on velocities.
     pub reset_noise: f64,
-    /// Steps after which an episode is cut off.
+    /// Steps after which an episode is truncated.
     pub horizon: usize,
 }
 

@@ -1,12 +1,12 @@
-//! HalfCheetah: a trunk with a hind and a fore leg that should run forwards; it cannot fall. Numbers of Gymnasium's
-//! HalfCheetah-v5.
+//! HalfCheetah: a torso with a hind leg and a foreleg that should run forwards; it cannot fall. Constants from
+//! Gymnasium's HalfCheetah-v5.
 
 use serde::{Deserialize, Serialize};
 
 use crate::runner::{RewardSource, Rules, VelocityNoise, runner_task};
 use crate::stage::View;
 
-/// What `stein envs` says of it.
+/// Description for `stein envs`.
 pub(crate) const ABOUT: &str = "two legs and a long trunk that run (MuJoCo, Gymnasium's HalfCheetah-v5)";
 
 /// Settings of HalfCheetah.
@@ -15,13 +15,13 @@ pub(crate) const ABOUT: &str = "two legs and a long trunk that run (MuJoCo, Gymn
 pub struct HalfCheetahConfig {
     /// `"task"`, or `"none"` for a reward of 0.
     pub reward: RewardSource,
-    /// Reward per m/s forwards.
+    /// Reward per m/s of forward velocity.
     pub forward_reward_weight: f64,
     /// Cost of the squared norm of an action.
     pub control_cost_weight: f64,
-    /// Positions of the first state are off by at most this much, uniformly; velocities have this standard deviation.
+    /// Initial-state noise: uniform within ± this on positions, normal with this std on velocities.
     pub reset_noise: f64,
-    /// Steps after which an episode is cut off.
+    /// Steps after which an episode is truncated.
     pub horizon: usize,
 }
 

@@ -1,11 +1,11 @@
-//! Hopper: a trunk on one leg that should hop forwards. Numbers of Gymnasium's Hopper-v5.
+//! Hopper: a torso on one leg that should hop forwards. Constants from Gymnasium's Hopper-v5.
 
 use serde::{Deserialize, Serialize};
 
 use crate::runner::{RewardSource, Rules, VelocityNoise, runner_task};
 use crate::stage::View;
 
-/// What `stein envs` says of it.
+/// Description for `stein envs`.
 pub(crate) const ABOUT: &str = "one leg that hops (MuJoCo, Gymnasium's Hopper-v5)";
 
 /// Settings of Hopper.
@@ -14,17 +14,17 @@ pub(crate) const ABOUT: &str = "one leg that hops (MuJoCo, Gymnasium's Hopper-v5
 pub struct HopperConfig {
     /// `"task"`, or `"none"` for a reward of 0.
     pub reward: RewardSource,
-    /// Reward per m/s forwards.
+    /// Reward per m/s of forward velocity.
     pub forward_reward_weight: f64,
     /// Cost of the squared norm of an action.
     pub control_cost_weight: f64,
-    /// Reward of a step that ends in a healthy state.
+    /// Reward per step that ends in a healthy state.
     pub healthy_reward: f64,
     /// Whether a fall ends the episode.
     pub terminate_when_unhealthy: bool,
-    /// Positions and velocities of the first state are off by at most this much, uniformly.
+    /// Size of the uniform initial-state noise on positions and velocities.
     pub reset_noise: f64,
-    /// Steps after which an episode is cut off.
+    /// Steps after which an episode is truncated.
     pub horizon: usize,
 }
 
@@ -42,7 +42,7 @@ impl Default for HopperConfig {
     }
 }
 
-/// Upright, above the ground, and nothing moves wildly.
+/// Upright, above the ground, and nothing moves too fast.
 fn healthy(qpos: &[f64], qvel: &[f64]) -> bool {
     let (z, pitch) = (qpos[1], qpos[2]);
     let calm = qpos[2..].iter().chain(qvel).all(|value| value.abs() < 100.0);
@@ -85,7 +85,7 @@ mod tests {
             *qpos.iter_mut().chain(&mut qvel).nth(index).unwrap() = value;
             healthy(&qpos, &qvel)
         };
-        // The bounds themselves are outside; how far it has come never matters.
+        // The bounds themselves are unhealthy; the distance covered does not matter.
         for (index, outside, inside) in [
             (1, 0.7, 0.7001),
             (2, 0.2, 0.1999),

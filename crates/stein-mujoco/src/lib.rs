@@ -12,11 +12,6 @@ mod hopper;
 mod measure;
 mod runner;
 mod sawyer;
-#[cfg(test)]
-mod sawyer_kinematics;
-mod sawyer_measure;
-#[cfg(test)]
-mod sawyer_tests;
 pub mod simulation;
 mod stage;
 #[cfg(test)]

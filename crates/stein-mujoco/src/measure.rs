@@ -1,4 +1,4 @@
-//! What is measured of episodes of runners.
+//! Metrics of runners.
 //!
 //! ```text
 //! u_t               = (c_t - c_{t-1})/dt                   velocity of the centre of mass, at c_t in the state s_t
@@ -6,8 +6,8 @@
 //! velocity_between  = (1/n)·Σ_i (ū_i - mean of ū)²          ū_i: mean of u over all steps of all episodes of policy i
 //! ```
 //!
-//! One gait with a wide range of velocities has a large variance all by itself; only policies that differ from each other
-//! have one between them.
+//! A single gait with varying velocity already has a large velocity_variance; velocity_between is large only if
+//! policies differ.
 
 use stein::env::{Axis, Episode, Grid, Measure};
 use stein::plot::{Curve, CurveStyle, Figure, Lines, Ridges};
@@ -18,18 +18,18 @@ const X: usize = 0;
 const CENTRE: usize = 4;
 const UNSTABLE: usize = 5;
 
-/// Bars of the histogram.
+/// Bins of the histogram.
 const BARS: usize = 60;
 
-/// Points of a line of positions, at most (and its last one).
+/// Maximum number of points of a position curve (plus its last one).
 const POINTS: usize = 250;
 
 fn signal(episode: &Episode, index: usize) -> impl Iterator<Item = f64> + '_ {
     episode.signal(index, SIGNALS.len())
 }
 
-/// The velocities u of an episode's steps of `step_time` seconds. A step in which the simulation blew up has none: it
-/// ends in the first pose.
+/// The velocities u of an episode with `step_time` seconds per step. A step in which the simulation blew up is skipped:
+/// it ends in the initial pose.
 pub fn velocities(episode: &Episode, step_time: f64) -> impl Iterator<Item = f64> + '_ {
     let steps = signal(episode, CENTRE).zip(signal(episode, CENTRE).skip(1));
     steps
@@ -43,7 +43,7 @@ fn pool<'a>(episodes: impl Iterator<Item = &'a Episode>, step_time: f64) -> Vec<
     episodes.flat_map(|episode| velocities(episode, step_time)).collect()
 }
 
-/// Mean and variance; NaN of nothing.
+/// Mean and variance; NaN if empty.
 fn moments(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -51,7 +51,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, variance)
 }
 
-/// Episodes in which the simulation blew up.
+/// Number of episodes in which the simulation blew up.
 fn unstable<'a>(episodes: impl Iterator<Item = &'a Episode>) -> f64 {
     let blown = |episode: &&Episode| signal(episode, UNSTABLE).any(|unstable| unstable > 0.0);
     episodes.filter(blown).count() as f64
@@ -77,7 +77,7 @@ pub fn grid() -> Grid {
     }
 }
 
-/// Of one policy: how fast it is, how far it gets, how long it lasts.
+/// Of one policy: its speed, distance and episode length.
 pub fn of_policy(episodes: &[Episode], step_time: f64) -> Vec<Measure> {
     let (mean, variance) = moments(&pool(episodes.iter(), step_time));
     let ends: Vec<f64> = episodes
@@ -93,7 +93,7 @@ pub fn of_policy(episodes: &[Episode], step_time: f64) -> Vec<Measure> {
     ]
 }
 
-/// Of the ensemble: how differently its policies move.
+/// Of the ensemble: how different its policies' velocities are.
 pub fn of_ensemble(policies: &[Vec<Episode>], step_time: f64) -> Vec<Measure> {
     let episodes = || policies.iter().flatten();
     let (mean, variance) = moments(&pool(episodes(), step_time));
@@ -110,15 +110,15 @@ pub fn of_ensemble(policies: &[Vec<Episode>], step_time: f64) -> Vec<Measure> {
     ]
 }
 
-/// What came of an episode: how far the robot got.
+/// The outcome of an episode: the final x.
 pub fn outcome(episode: &Episode) -> Option<String> {
     let x = signal(episode, X).last()?;
-    // A way of less than half a decimal backwards is none.
+    // Avoids -0.0.
     Some(format!("x {:.1} m", (10.0 * x).round() / 10.0 + 0.0))
 }
 
-/// Pictures of velocities and of positions; none without velocities. `step_time` is the time of one step in seconds,
-/// `threshold` the distance beyond which a task pays, if it has one.
+/// Figures of velocities and positions; none without velocities. `step_time` is the time per step in seconds,
+/// `threshold` the distance beyond which the task rewards, if it has one.
 pub fn figures(policies: &[Vec<Episode>], step_time: f64, threshold: Option<f64>) -> Vec<(String, Figure)> {
     let pooled: Vec<Vec<f64>> = policies
         .iter()
@@ -136,12 +136,12 @@ pub fn figures(policies: &[Vec<Episode>], step_time: f64, threshold: Option<f64>
     ]
 }
 
-/// The histogram of velocities of each policy, as the paper draws it of its reward-free ensembles.
+/// The histogram of velocities of each policy, like the paper's figure of its reward-free ensembles.
 fn histogram(pooled: &[Vec<f64>]) -> Ridges {
     let all: Vec<f64> = pooled.iter().flatten().copied().collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min);
     let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // Where all velocities are equal the bars still need a width.
+    // If all velocities are equal, bins still need a width.
     let width = ((high - low) / BARS as f64).max(1e-3);
     let shares = |velocities: &Vec<f64>| -> Vec<f64> {
         let mut counts = [0usize; BARS];
@@ -161,7 +161,7 @@ fn histogram(pooled: &[Vec<f64>]) -> Ridges {
     }
 }
 
-/// A number with three digits that count: 2.90, 0.0123, 1.10e-4.
+/// A number with three significant digits: 2.90, 0.0123, 1.10e-4.
 fn three_digits(value: f64) -> String {
     let short = format!("{value:.2e}");
     let exponent: Option<i32> = short.split_once('e').and_then(|(_, exponent)| exponent.parse().ok());
@@ -172,7 +172,8 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-/// Where the root of the robot is over time, one line an episode, and the threshold over the time of the longest one.
+/// The x coordinate of the robot's root over time, one line per episode, and the threshold over the duration of the
+/// longest.
 fn positions(policies: &[Vec<Episode>], step_time: f64, threshold: Option<f64>) -> Lines {
     let line = |episode: &Episode| {
         let places = signal(episode, X).enumerate();
@@ -199,7 +200,7 @@ fn positions(policies: &[Vec<Episode>], step_time: f64, threshold: Option<f64>) 
         points: vec![[0.0, threshold], [longest.unwrap_or(0) as f64 * step_time, threshold]],
     });
     Lines {
-        title: "Positions, one line an episode".into(),
+        title: "Positions, one line per episode".into(),
         x: "time (s)".into(),
         y: "x (m)".into(),
         curves: curves.chain(level).collect(),

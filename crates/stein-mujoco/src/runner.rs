@@ -1,4 +1,4 @@
-//! Runners in the vertical plane: what Hopper, Walker2d and the cheetahs have in common.
+//! Runners in the vertical plane: what Hopper, Walker2d and the cheetahs share.
 //!
 //! ```text
 //! state        qpos = (x, z, pitch, joints…), qvel likewise
@@ -22,30 +22,31 @@ use stein::{Error, Result};
 use crate::simulation::{Outcome, Simulation};
 use crate::stage::{RobotStage, View};
 
-/// Names of the signals. The velocity is that of the step which led to the state, 0 in the first state; `com_x` is the
-/// place of the centre of mass; `pace` is the velocity averaged over about [`PACE_TIME`].
+/// Names of the signals. The velocity is that of the last step, 0 in the first state; `com_x` is the position of the
+/// centre of mass; `pace` is the velocity averaged over about [`PACE_TIME`].
 pub(crate) const SIGNALS: [&str; 7] = ["x", "z", "pitch", "velocity", "com_x", "unstable", "pace"];
 
-/// Time constant of the running mean of the velocity, in seconds: somewhat less than a stride, so that it tells how fast a
-/// robot is rather than where in its stride.
+/// Time constant of the running mean of the velocity, in seconds: somewhat less than a stride, so that it shows the
+/// speed of a robot rather than the phase of its stride.
 const PACE_TIME: f64 = 0.3;
 
-/// The difference of velocities, in m/s, that counts as another behaviour.
+/// The resolution of behaviour: differences in pace well below this, in m/s, do not count.
 pub(crate) const RESOLUTION: f64 = 0.25;
 
-/// The largest weight, cost or distance: beyond it returns could overflow.
+/// The largest weight, cost or distance: above it returns could overflow.
 const LARGEST: f64 = 1e6;
 
 /// Longest episode.
 pub(crate) const LONGEST: usize = 1_000_000;
 
-/// Where the reward comes from.
+/// The source of the reward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum RewardSource {
     /// The task's formula.
     Task,
-    /// Nowhere: it is 0, so that diversity alone is trained.
+    /// None: it is 0, so that policies are trained on diversity alone.
     None,
 }
 
@@ -56,19 +57,19 @@ pub(crate) enum VelocityNoise {
     Normal,
 }
 
-/// Whether a state (qpos, qvel) is one that the robot should be in.
+/// Whether a state (qpos, qvel) is healthy.
 pub(crate) type Healthy = fn(&[f64], &[f64]) -> bool;
 
-/// All that makes one runner different from another.
+/// Everything in which runners differ.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    /// Its model in MuJoCo's XML.
+    /// Its model as MuJoCo XML.
     pub model: &'static str,
-    /// Steps of the integrator per step of the environment.
+    /// Integrator steps per environment step.
     pub frames: usize,
-    /// Time of all of them in seconds.
+    /// Their total time in seconds.
     pub step_time: f64,
-    /// Largest velocity that is observed.
+    /// Observed velocities are clipped to this.
     pub velocity_clip: f64,
     /// Which states are healthy; none if all are.
     pub healthy: Option<Healthy>,
@@ -77,17 +78,17 @@ pub(crate) struct Rules {
     pub forward_reward_weight: f64,
     pub control_cost_weight: f64,
     pub healthy_reward: f64,
-    /// Where the forward reward begins; none if that is everywhere.
+    /// Where the forward reward starts; none if everywhere.
     pub threshold: Option<f64>,
     pub terminate_when_unhealthy: bool,
     pub reset_noise: f64,
     pub horizon: usize,
-    /// Where the camera of its stage stands.
+    /// Where the camera of its stage is.
     pub view: View,
 }
 
 impl Rules {
-    /// Refuses settings that cannot work.
+    /// Rejects invalid settings.
     pub fn validate(&self) -> Result<()> {
         for (key, value) in [
             ("forward_reward_weight", self.forward_reward_weight),
@@ -128,13 +129,13 @@ impl Rules {
         Ok(())
     }
 
-    /// What draws this runner.
+    /// The stage that renders this runner.
     pub fn stage(&self, width: u32, height: u32) -> Result<Option<Box<dyn Stage>>> {
         let stage = RobotStage::new(self.model, self.step_time, self.view, width, height)?;
         Ok(Some(Box::new(stage)))
     }
 
-    /// The reward of a step: `x` and `velocity` after it.
+    /// The reward of a step, with `x` and `velocity` after it.
     fn reward(&self, x: f64, velocity: f64, healthy: bool, action: &[f64]) -> f64 {
         if self.reward == RewardSource::None {
             return 0.0;
@@ -160,13 +161,13 @@ pub(crate) struct Runner {
     dt: f64,
     steps: usize,
     velocity: f64,
-    /// Running mean of the velocity, 0 at first.
+    /// Running mean of the velocity, initially 0.
     pace: f64,
     unstable: bool,
 }
 
 impl Runner {
-    /// Makes a runner, after a check of its settings.
+    /// Creates a runner after checking its settings.
     pub fn new(rules: Rules) -> Result<Self> {
         rules.validate()?;
         let simulation = Simulation::new(rules.model)?;
@@ -290,7 +291,7 @@ impl SetState for Runner {
     }
 }
 
-/// Makes settings that have `rules()` a task: everything that follows from the rules alone.
+/// Implements `Task` for settings that have `rules()`: everything that follows from the rules.
 macro_rules! runner_task {
     ($config:ty) => {
         impl stein::env::Task for $config {

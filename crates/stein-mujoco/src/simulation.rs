@@ -1,26 +1,27 @@
-//! MuJoCo made safe for training: a model with its state, whose steps are a function of that state and the control.
+//! MuJoCo for training: a model with its state, whose steps depend only on that state and the control.
 //!
-//! A simulation can blow up. MuJoCo then prints a warning, writes it to a file in the working folder and puts the model
-//! back to its first pose in the middle of a step. Here nothing is printed or written; [`Simulation::step`] says that it
-//! happened, and the state is a sane one again.
+//! A simulation can blow up. MuJoCo then prints a warning, writes it to a file in the working folder and resets the
+//! model to its initial pose in the middle of a step. Here nothing is printed or written; [`Simulation::step`] reports
+//! it, and the state is valid again.
 
 use std::sync::Once;
 
 use mujoco_rs::prelude::{MjData, MjLogMessage, MjModel, MjtLogLevel, set_log_handler};
 use stein::{Error, Result};
 
-/// The version of MuJoCo that this crate is made for.
+/// The MuJoCo version of this crate.
 pub const VERSION: &str = "3.17.0";
 
-/// Fastest velocity of a sane state, in m/s or rad/s. MuJoCo itself gives up at 1e10 only.
+/// Largest velocity of a valid state, in m/s or rad/s. MuJoCo itself gives up only at 1e10.
 const FASTEST: f64 = 1e4;
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
-    /// As the physics has it.
+    /// Normal.
     Stable,
-    /// The numbers blew up; the model is in its first pose again.
+    /// The simulation blew up; the model is back in its initial pose.
     Unstable,
 }
 
@@ -30,7 +31,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Compiles a model in MuJoCo's XML.
+    /// Compiles a MuJoCo XML model.
     pub fn new(xml: &str) -> Result<Self> {
         prepare()?;
         let broken = |error: &dyn std::fmt::Display| Error::failed(format!("the model cannot be compiled: {error}"));
@@ -39,7 +40,7 @@ impl Simulation {
         Ok(Simulation { data })
     }
 
-    /// Sets the state, forgetting everything else: time, contacts, the solver's warm start.
+    /// Sets the state and clears everything else: time, contacts, the solver's warm start.
     pub fn set_state(&mut self, positions: &[f64], velocities: &[f64]) {
         self.data.reset();
         self.data.qpos_mut().copy_from_slice(positions);
@@ -47,7 +48,7 @@ impl Simulation {
         self.data.forward();
     }
 
-    /// Takes `frames` steps of the integrator under a constant control.
+    /// Takes `frames` integrator steps with a constant control.
     pub fn step(&mut self, control: &[f64], frames: usize) -> Outcome {
         self.data.ctrl_mut().copy_from_slice(control);
         for _ in 0..frames {
@@ -61,11 +62,11 @@ impl Simulation {
         Outcome::Unstable
     }
 
-    /// Whether MuJoCo has complained of nothing since the state was set, and the state is one of a real machine.
+    /// Whether MuJoCo has issued no warning since the state was set, and the state is physically plausible.
     fn is_sane(&self) -> bool {
         let quiet = self.data.warning().iter().all(|warning| warning.number == 0);
         let finite = self.positions().iter().all(|position| position.is_finite());
-        // Written so that a NaN is not sane.
+        // Written so that NaN is not valid.
         quiet && finite && self.velocities().iter().all(|velocity| velocity.abs() < FASTEST)
     }
 
@@ -79,15 +80,15 @@ impl Simulation {
         self.data.qvel()
     }
 
-    /// Where the centre of mass of everything is in the present state. Nothing of what follows depends on its being asked.
+    /// The centre of mass of everything in the current state. Calling it does not affect later steps.
     pub fn centre_of_mass(&mut self) -> [f64; 3] {
-        // A step leaves the places of a state that its integrator tried on the way.
+        // A step leaves the positions of an intermediate state of the integrator.
         self.data.kinematics();
         self.data.com_pos();
         self.data.subtree_com()[0]
     }
 
-    /// Time of one step of the integrator, in seconds.
+    /// Time of one integrator step, in seconds.
     pub fn timestep(&self) -> f64 {
         self.data.model_opt().timestep
     }
@@ -97,18 +98,18 @@ impl Simulation {
         self.data.model()
     }
 
-    /// All that MuJoCo knows of the present state.
+    /// MuJoCo's data of the current state.
     pub fn data(&self) -> &MjData<Box<MjModel>> {
         &self.data
     }
 
-    /// The same, to be changed. Leave the warning counters alone: they tell whether the simulation is sane.
+    /// The same, mutable. Do not change the warning counters: they show whether the simulation is stable.
     pub fn data_mut(&mut self) -> &mut MjData<Box<MjModel>> {
         &mut self.data
     }
 }
 
-/// Must come before any use of MuJoCo: refuses a library of another version, and keeps MuJoCo from printing and from
+/// Must come before any use of MuJoCo: rejects a library of another version, and keeps MuJoCo from printing and from
 /// writing files.
 pub(crate) fn prepare() -> Result<()> {
     let found = mujoco_rs::mujoco_version();
@@ -119,16 +120,16 @@ pub(crate) fn prepare() -> Result<()> {
         )));
     }
     static SILENCED: Once = Once::new();
-    // SAFETY: no thread uses MuJoCo before or meanwhile, since every use begins here and waits for the first caller.
+    // SAFETY: no thread uses MuJoCo before or during this, since every use starts here and waits for the first caller.
     SILENCED.call_once(|| unsafe { set_log_handler(log) });
     Ok(())
 }
 
-/// Warnings are counted in the state of their simulation, which is where they are looked for. After an error MuJoCo
-/// ends the process (it is out of memory, say), so the last word must be said here.
+/// Warnings are counted in the state of their simulation, which is where we look for them. After an error MuJoCo ends
+/// the process (out of memory, for example), so the message must be printed here.
 fn log(message: &MjLogMessage) {
     if message.level() == MjtLogLevel::mjLOG_ERROR {
-        eprintln!("error: MuJoCo cannot go on: {}", message.subject());
+        eprintln!("error: MuJoCo cannot continue: {}", message.subject());
     }
 }
 
@@ -191,7 +192,7 @@ mod tests {
                 (simulation.positions(), simulation.velocities()),
                 (&[0.0][..], &[0.0][..])
             );
-            // It goes on from there as if nothing had happened.
+            // It continues from there as if nothing had happened.
             assert_eq!(simulation.step(&[0.5], 2), Outcome::Stable);
         }
         assert!(!std::path::Path::new("MUJOCO_LOG.TXT").exists());

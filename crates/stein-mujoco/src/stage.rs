@@ -1,9 +1,9 @@
-//! Pictures of a robot: MuJoCo's renderer without a window, through EGL.
+//! Rendering of robots with MuJoCo's renderer, headless through EGL.
 //!
-//! The stage has a model of its own, so nothing here touches physics. The camera follows a runner along x but not up and
-//! down, and stays where it is before the arm; it looks a little from above. Ground has no end.
+//! The stage has its own model, so nothing here affects physics. The camera follows a runner along x but not
+//! vertically, and is fixed for the arm; it looks slightly down. The ground is infinite.
 //!
-//! EGL is looked for when a stage is made, not when the program starts: machines without it do everything else.
+//! EGL is loaded when a stage is created, not at program start: machines without it can do everything else.
 
 use mujoco_rs::prelude::{MjData, MjModel, MjSpec, MjvCamera};
 use mujoco_rs::renderer::{MjRenderer, RendererError};
@@ -15,23 +15,24 @@ use crate::simulation;
 /// Name of the plane that robots stand on.
 const GROUND: &str = "ground";
 
-/// What the camera looks at and from how far.
+/// What the camera looks at and from what distance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    /// Where the middle of the picture is along x, in metres; none: where the robot is (the first number of its pose).
+    /// The x coordinate of the centre of the picture, in metres; none: follows the robot (the first number of its
+    /// pose).
     pub x: Option<f64>,
-    /// Height of the middle of the picture.
+    /// Height of the centre of the picture.
     pub height: f64,
     /// Distance of the camera.
     pub distance: f64,
-    /// Direction in which it looks, in degrees: 90 is along y, from the right side of a runner.
+    /// Viewing direction in degrees: 90 is along y, from the right side of a runner.
     pub azimuth: f64,
-    /// Its angle above the horizon, in degrees; below 0 it looks down.
+    /// Its elevation in degrees; negative looks down.
     pub elevation: f64,
 }
 
 impl View {
-    /// From the side, going along with the robot.
+    /// From the side, following the robot.
     pub const fn following(height: f64, distance: f64) -> View {
         View {
             x: None,
@@ -43,7 +44,7 @@ impl View {
     }
 }
 
-/// A robot before the camera.
+/// A robot in front of the camera.
 pub(crate) struct RobotStage {
     data: MjData<Box<MjModel>>,
     renderer: MjRenderer,
@@ -52,7 +53,7 @@ pub(crate) struct RobotStage {
 }
 
 impl RobotStage {
-    /// A stage for a model in MuJoCo's XML; `step_time` is the time of one step of the world.
+    /// A stage for a MuJoCo XML model; `step_time` is the time per step of the world.
     pub fn new(xml: &str, step_time: f64, view: View, width: u32, height: u32) -> Result<Self> {
         simulation::prepare()?;
         let model = dressed(xml, width, height)
@@ -85,7 +86,7 @@ impl Stage for RobotStage {
             elevation: self.view.elevation,
             ..MjvCamera::default()
         });
-        // Twice, because endless ground is laid around the place where the camera was before.
+        // Twice, because infinite ground is placed around the previous camera position.
         for _ in 0..2 {
             let synced = self.renderer.sync_data(&mut self.data);
             synced.map_err(|error| cannot_draw(&error))?;
@@ -98,11 +99,11 @@ impl Stage for RobotStage {
     }
 }
 
-/// The model for pictures of this size: the ground goes on for ever, and the picture is drawn with soft edges.
+/// The model for pictures of this size, with infinite ground and antialiasing.
 fn dressed(xml: &str, width: u32, height: u32) -> std::result::Result<MjModel, mujoco_rs::error::MjEditError> {
     let mut spec = MjSpec::from_xml_string(xml)?;
     if let Some(ground) = spec.geom_mut(GROUND) {
-        // A plane of size 0 is one that is drawn up to the horizon.
+        // A plane of size 0 is drawn up to the horizon.
         *ground.size_mut() = [0.0, 0.0, 1.0];
     }
     let mut model = spec.compile()?;
@@ -111,12 +112,12 @@ fn dressed(xml: &str, width: u32, height: u32) -> std::result::Result<MjModel, m
     vis.global.offheight = height as i32;
     vis.quality.offsamples = 4;
     vis.quality.shadowsize = 1024;
-    // Over an area as small as the robot the ground is spotted with shadows of itself.
+    // With a shadow area as small as the robot, the ground shows shadow artefacts.
     vis.map.shadowclip = 4.0;
     Ok(model)
 }
 
-/// The sentence about a renderer that does not work.
+/// The error for a renderer that does not work.
 fn cannot_draw(error: &RendererError) -> Error {
     let cause = match error {
         RendererError::GlutinError(error) => error.to_string(),
@@ -135,7 +136,7 @@ mod tests {
 
     const SIZE: (u32, u32) = (64, 48);
 
-    /// Hopper in this place. None where there is no EGL, which is said.
+    /// Hopper at this position. None if there is no EGL, with a message.
     fn picture(x: f64, z: f64) -> Option<Vec<u8>> {
         let rules = HopperConfig::default().rules();
         let mut stage = match rules.stage(SIZE.0, SIZE.1) {
@@ -150,7 +151,7 @@ mod tests {
         Some(pixels)
     }
 
-    /// Share of the pixels that look different.
+    /// Fraction of differing pixels.
     fn difference(first: &[u8], second: &[u8]) -> f64 {
         let pairs = first.chunks_exact(3).zip(second.chunks_exact(3));
         let different = pairs.filter(|(a, b)| a.iter().zip(*b).any(|(a, b)| a.abs_diff(*b) > 12));
@@ -162,14 +163,14 @@ mod tests {
         let Some(begin) = picture(0.0, 1.25) else { return };
         let colours: std::collections::BTreeSet<&[u8]> = begin.chunks_exact(3).collect();
         assert!(colours.len() > 50, "a picture of {} colours", colours.len());
-        // Tiles are one metre wide: a part of it moves them, one metre changes light and dark, two bring the same view.
+        // Tiles are one metre wide: a fraction shifts them, one metre swaps light and dark, two give the same view.
         assert!(difference(&begin, &picture(0.25, 1.25).unwrap()) > 0.1);
         assert!(difference(&begin, &picture(1.0, 1.25).unwrap()) > 0.3);
         for x in [2.0, -4.0, 1000.0] {
             let there = difference(&begin, &picture(x, 1.25).unwrap());
             assert!(there < 0.03, "at {x}: {there}");
         }
-        // It does not go up with a leap.
+        // The camera does not follow a jump upwards.
         let leap = difference(&begin, &picture(0.0, 1.6).unwrap());
         assert!(leap > 0.01 && leap < 0.3, "{leap}");
     }

@@ -1,11 +1,11 @@
-//! Walker2d: a trunk on two legs that should walk forwards. Numbers of Gymnasium's Walker2d-v5.
+//! Walker2d: a torso on two legs that should walk forwards. Constants from Gymnasium's Walker2d-v5.
 
 use serde::{Deserialize, Serialize};
 
 use crate::runner::{RewardSource, Rules, VelocityNoise, runner_task};
 use crate::stage::View;
 
-/// What `stein envs` says of it.
+/// Description for `stein envs`.
 pub(crate) const ABOUT: &str = "two legs that walk in a plane (MuJoCo, Gymnasium's Walker2d-v5)";
 
 /// Settings of Walker2d.
@@ -14,17 +14,17 @@ pub(crate) const ABOUT: &str = "two legs that walk in a plane (MuJoCo, Gymnasium
 pub struct Walker2dConfig {
     /// `"task"`, or `"none"` for a reward of 0.
     pub reward: RewardSource,
-    /// Reward per m/s forwards.
+    /// Reward per m/s of forward velocity.
     pub forward_reward_weight: f64,
     /// Cost of the squared norm of an action.
     pub control_cost_weight: f64,
-    /// Reward of a step that ends in a healthy state.
+    /// Reward per step that ends in a healthy state.
     pub healthy_reward: f64,
     /// Whether a fall ends the episode.
     pub terminate_when_unhealthy: bool,
-    /// Positions and velocities of the first state are off by at most this much, uniformly.
+    /// Size of the uniform initial-state noise on positions and velocities.
     pub reset_noise: f64,
-    /// Steps after which an episode is cut off.
+    /// Steps after which an episode is truncated.
     pub horizon: usize,
 }
 
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_bounds_of_health() {
         let at = |z: f64, pitch: f64| healthy(&[1e5, z, pitch, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], &[1e3; 9]);
-        // The bounds themselves are outside.
+        // The bounds themselves are unhealthy.
         for (outside, inside) in [
             ((0.8, 0.0), (0.8001, 0.0)),
             ((2.0, 0.0), (1.9999, 0.0)),

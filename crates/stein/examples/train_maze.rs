@@ -1,14 +1,12 @@
-//! Trains three policies on the maze with the library alone, judges them and draws their paths:
+//! Trains three policies on the maze with the library alone, evaluates them and draws their paths:
 //! `cargo run --release -p stein --example train_maze`.
 
 use std::path::Path;
 
-use stein::env::Task;
 use stein::env::maze::MazeConfig;
 use stein::plot::draw;
 use stein::policy::evaluate::evaluate;
-use stein::run::config::Config;
-use stein::train::Trainer;
+use stein::{Config, Task, Trainer};
 
 fn main() -> stein::Result<()> {
     let task = MazeConfig::default();
@@ -23,7 +21,7 @@ fn main() -> stein::Result<()> {
         println!("iteration {:2}  return {:.2}", record.iteration, record.metrics[0]);
     }
 
-    // Five episodes of every policy, acting by its mean.
+    // Five episodes per policy, with mean actions.
     let episodes = evaluate(&trainer.ensemble, &task, 1, 5, false)?;
     for (name, value) in task.measure_ensemble(&episodes) {
         println!("{name} {value:.3}");

@@ -1,50 +1,50 @@
-//! Random streams. Every stream is a function of (seed, purpose, policy, iteration) and of nothing else.
+//! Random streams. Every stream depends on (seed, purpose, policy, iteration) only.
 //!
 //! ```text
 //! ChaCha8 key = seed ‖ purpose ‖ policy ‖ iteration      (4 × 64 bits)
 //! ```
 //!
-//! ChaCha is a counter-based generator, so no stream has state worth saving: a resumed run, or a run with another
-//! number of threads, derives the same streams again. Reference: Bernstein 2008, "ChaCha, a variant of Salsa20".
+//! ChaCha is a counter-based generator, so no stream has state to save: a resumed run, or one with another number of
+//! threads, derives the same streams again. Reference: Bernstein 2008, "ChaCha, a variant of Salsa20".
 
 use rand::SeedableRng;
 pub use rand_chacha::ChaCha8Rng as Stream;
 
-/// What a stream is for. The numbers are part of the results of a seed: never renumber, only add.
+/// What a stream is for. The numbers determine the results of a seed: never renumber, only add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
-    /// First weights of the policies.
+    /// Initial weights of the policies.
     PolicyInit = 1,
-    /// First weights of the critics.
+    /// Initial weights of the critics.
     CriticInit = 2,
     /// Actions while collecting rollouts.
     Rollout = 3,
-    /// Seeds of the episodes of training.
+    /// Seeds of training episodes.
     Episode = 4,
     /// Order of the samples in the PPO epochs.
     Minibatch = 5,
     /// Seeds and actions of evaluation episodes.
     Evaluation = 6,
-    /// Systems with exact answers: their generators and the data drawn from them.
+    /// Systems with exact ratios: their generators and the data drawn from them.
     Truth = 7,
-    /// First weights of the ratio networks.
+    /// Initial weights of the ratio networks.
     RatioInit = 8,
     /// Order of the samples in ratio updates.
     RatioOrder = 9,
     /// Next and initial actions in ratio updates.
     RatioAction = 10,
-    /// Weights and order of the classifier that ratios are held against.
+    /// Weights and sample order of the reference classifier.
     Classifier = 11,
-    /// Which samples the pool of pooled ratio estimators holds.
+    /// Which samples are in the pool of pooled ratio estimators.
     RatioPool = 12,
-    /// Noise through which behaviour is seen.
+    /// Noise added to behaviour.
     Behaviour = 13,
-    /// Order of the samples that tell a policy's best trajectories from its own steps.
+    /// Order of the samples of the classifier of best versus newest steps.
     Imitation = 14,
-    /// Draws of a bootstrap.
+    /// Resampling of a bootstrap.
     Bootstrap = 15,
-    /// States and networks of the policies' information.
+    /// States and networks for the mutual information of policies.
     Information = 20,
 }
 

@@ -1,4 +1,4 @@
-//! Statistics over seeds: what several runs of one case say together.
+//! Statistics over seeds.
 //!
 //! ```text
 //! fewer than ten seeds   mean ± t·s/√K                          Student's t with K - 1 degrees of freedom
@@ -6,22 +6,23 @@
 //! improvement            P(X > Y) = mean over pairs of [x > y] + ½·[x = y]
 //! ```
 //!
-//! The bootstrap is stratified: each sample is drawn again, with replacement, by itself; its interval reaches from the 2.5 %
-//! to the 97.5 % quantile of the statistic over the draws. Reference: Agarwal et al. 2021, "Deep reinforcement learning at
-//! the edge of the statistical precipice" (the Python package `rliable`).
+//! The bootstrap is stratified: each sample is resampled separately, with replacement; the interval is from the 2.5 %
+//! to the 97.5 % quantile of the statistic over the resamples. Reference: Agarwal et al. 2021, "Deep reinforcement
+//! learning at the edge of the statistical precipice" (the Python package `rliable`).
 
 use rand::RngExt;
 
 use crate::rng::{Purpose, stream};
 
-/// Draws of a bootstrap.
+/// Resamples of a bootstrap.
 pub const DRAWS: usize = 10_000;
 
-/// From so many seeds on, the interquartile mean takes the place of the mean.
+/// From this many seeds on, the interquartile mean replaces the mean.
 pub const MANY: usize = 10;
 
-/// One number for several seeds, with its 95 % interval where there is more than one.
+/// One number for several seeds, with its 95 % interval if there is more than one seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Summary {
     /// The mean, or the interquartile mean from [`MANY`] seeds on.
     pub centre: f64,
@@ -29,7 +30,7 @@ pub struct Summary {
     pub interval: Option<[f64; 2]>,
 }
 
-/// What several seeds say together; NaN where one of them says nothing.
+/// The summary of several seeds; NaN if one of them is NaN.
 pub fn summary(values: &[f64]) -> Summary {
     if values.len() >= MANY && values.iter().all(|value| !value.is_nan()) {
         let of_all = |samples: &[Vec<f64>]| interquartile_mean(&samples[0]);
@@ -45,7 +46,7 @@ pub fn summary(values: &[f64]) -> Summary {
     }
 }
 
-/// The mean, and half the width of its 95 % interval where there is more than one value.
+/// The mean, and half the width of its 95 % interval if there is more than one value.
 pub fn student(values: &[f64]) -> (f64, Option<f64>) {
     /// The 97.5 % quantile of Student's distribution for 1, 2, … degrees of freedom.
     const STUDENT: [f64; 30] = [
@@ -58,7 +59,7 @@ pub fn student(values: &[f64]) -> (f64, Option<f64>) {
         return (mean, None);
     }
     let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    // Beyond the table the quantile is taken from its end: slightly too wide, never too narrow.
+    // Beyond the table, the last quantile is used: slightly too wide, never too narrow.
     let student = STUDENT[(values.len() - 2).min(STUDENT.len() - 1)];
     (mean, Some(student * (variance / count).sqrt()))
 }
@@ -72,7 +73,7 @@ pub fn interquartile_mean(values: &[f64]) -> f64 {
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// How probable it is that a run of `x` is better than one of `y`; a tie counts one half.
+/// The probability that a run of `x` is better than one of `y`; a tie counts one half.
 pub fn probability_of_improvement(x: &[f64], y: &[f64]) -> f64 {
     let wins = x.iter().flat_map(|a| {
         y.iter().map(move |b| match a.total_cmp(b) {
@@ -93,8 +94,8 @@ pub fn improvement(x: &[f64], y: &[f64]) -> Summary {
     }
 }
 
-/// The 95 % interval of a statistic of several samples: each is drawn again by itself, `draws` times, always from the same
-/// random numbers.
+/// The 95 % interval of a statistic of several samples, each resampled separately, `draws` times, with a fixed random
+/// seed.
 pub fn bootstrap(samples: &[&[f64]], statistic: impl Fn(&[Vec<f64>]) -> f64, draws: usize) -> [f64; 2] {
     let mut random = stream(0, Purpose::Bootstrap, 0, 0);
     let mut drawn: Vec<Vec<f64>> = samples.iter().map(|sample| sample.to_vec()).collect();
@@ -112,7 +113,7 @@ pub fn bootstrap(samples: &[&[f64]], statistic: impl Fn(&[Vec<f64>]) -> f64, dra
     [0.025, 0.975].map(|share| quantile(&values, share))
 }
 
-/// A quantile of sorted values, linear between them.
+/// A quantile of sorted values, with linear interpolation.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
@@ -156,7 +157,7 @@ mod tests {
         let seen = improvement(&X, &Y);
         assert!((seen.centre - 0.71).abs() < 1e-12);
         near(seen.interval.unwrap(), [0.45, 0.93], 0.011);
-        // Two tasks: runs are drawn again within each.
+        // Two tasks: runs are resampled within each.
         let of_both = |samples: &[Vec<f64>]| interquartile_mean(&samples.concat());
         near(bootstrap(&[&X, &Y], of_both, DRAWS), [2_966.8, 3_282.2], 12.0);
         assert!((of_both(&[X.to_vec(), Y.to_vec()]) - 3_142.0).abs() < 1e-9);

@@ -3,16 +3,18 @@
 use std::time::Instant;
 
 use rand::seq::SliceRandom;
-use rayon::prelude::*;
 
+use crate::checkpoint::Checkpoint;
+use crate::config::Config;
 use crate::env::{Spec, Task};
 use crate::error::{Error, Result};
-use crate::method::{self, Method};
+use crate::foresee;
+use crate::method::Method;
+use crate::metric::Metric;
+use crate::parallel;
 use crate::policy::reward::RewardScaler;
-use crate::policy::{Critics, Ensemble, Rollout, Worker};
+use crate::policy::{Critics, Ensemble, RewardScaling, Rollout, Worker};
 use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
-use crate::run::config::{Config, RewardScaling};
 use crate::update::{UpdateReport, Updater, entropy};
 
 /// An ensemble in training: all of its state.
@@ -65,10 +67,12 @@ impl Trainer {
         config.resolve(task)?;
         let (n, seed) = (config.ensemble, config.seed);
         let spec = task.make()?.spec().clone();
-        let method = method::build(&config, &spec)?;
+        foresee::check(&config, &spec)?;
+        let method = config.method.build(&config, &spec)?;
         let worker = |i| Ok(Worker::new(task, seed, i)?.recording(method.behaviour()));
         let workers = (0..n).map(worker).collect::<Result<Vec<_>>>()?;
-        let ensemble = Ensemble::new(n, &spec, &config.policy, &config.ppo, seed);
+        let minibatch = config.ppo.minibatch(config.steps);
+        let ensemble = Ensemble::new(n, &spec, &config.policy, &config.ppo, seed).with_minibatch(minibatch);
         let streams = method.streams() + 1;
         Ok(Trainer {
             critics: Critics::new(
@@ -123,35 +127,37 @@ impl Trainer {
             s => &guidance.rewards[i * streams + s - 1][..],
         };
         let units = |s: usize| guidance.units[s];
-        let judgement = self.critics.judge(&self.rollouts, rewards, &self.config.ppo, units);
-        let advantages = clock.lap();
+        let advantages = self
+            .critics
+            .advantages(&self.rollouts, rewards, &self.config.ppo, units);
+        let advantages_seconds = clock.lap();
 
         let (orders, rate) = (self.minibatch_orders(), self.learning_rate());
         let ppo = &self.config.ppo;
-        let value_loss = self.critics.update(&self.rollouts, &judgement, &orders, ppo, rate);
+        let value_loss = self.critics.update(&self.rollouts, &advantages, &orders, ppo, rate);
         let reports = self.updater.update(
             &mut self.ensemble,
             &self.rollouts,
-            &judgement,
+            &advantages,
             &guidance,
             &orders,
             ppo,
             rate,
         );
         self.check(&reports)?;
-        self.ensemble.observe(&self.rollouts);
+        self.ensemble.update_normalizers(&self.rollouts);
         let update = clock.lap();
 
         self.iteration += 1;
         let critics = 0..self.config.ensemble * (streams + 1);
         let explained = |task: bool| {
             let chosen = critics.clone().filter(|critic| (critic % (streams + 1) == 0) == task);
-            mean(chosen.map(|critic| judgement.explained_variance(critic)))
+            mean(chosen.map(|critic| advantages.explained_variance(critic)))
         };
         let explained = [explained(true), explained(false)];
         let size = |critic: usize| {
             let (i, s) = (critic / (streams + 1), critic % (streams + 1));
-            f64::from(guidance.streams[i * streams + s - 1]) * judgement.size(critic)
+            f64::from(guidance.streams[i * streams + s - 1]) * advantages.size(critic)
         };
         let size = mean(critics.filter(|critic| critic % (streams + 1) > 0).map(size));
         Ok(Record {
@@ -160,7 +166,7 @@ impl Trainer {
             timings: Timings {
                 rollout,
                 ratio,
-                advantages,
+                advantages: advantages_seconds,
                 update,
                 total: clock.total(),
             },
@@ -170,18 +176,11 @@ impl Trainer {
     /// Rollouts with every policy, in parallel over policies.
     fn collect(&mut self) -> Result<()> {
         let (ensemble, iteration, steps) = (&self.ensemble, self.iteration, self.config.steps);
-        let shape = &ensemble.policies.shape;
         // Collected in order, so that of several failures it is always the same one that is told.
-        let results: Vec<Result<()>> = self
-            .workers
-            .par_iter_mut()
-            .zip(&mut self.rollouts)
-            .enumerate()
-            .map(|(i, (worker, rollout))| {
-                let (policy, normalizer) = (ensemble.policies.member(i), &ensemble.normalizers[i]);
-                worker.collect(shape, policy, normalizer, iteration, steps, rollout)
-            })
-            .collect();
+        let parts = (&mut self.workers[..], &mut self.rollouts[..]);
+        let results: Vec<Result<()>> = parallel::map(parts, |i, (worker, rollout)| {
+            worker.collect(ensemble.actor(i), &ensemble.normalizers[i], iteration, steps, rollout)
+        });
         results
             .into_iter()
             .collect::<Result<()>>()
@@ -235,10 +234,16 @@ impl Trainer {
 
     /// Names of the metrics of an iteration. docs/metrics.md explains each.
     pub fn metric_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = METRICS.iter().map(|(name, _)| name.to_string()).collect();
+        let mut names: Vec<String> = METRICS.iter().map(|metric| metric.name.to_string()).collect();
         names.extend((0..self.config.ensemble).map(|i| format!("return_{i}")));
-        names.extend(self.method.metric_names());
+        names.extend(self.method.metrics().iter().map(|(metric, _)| metric.name.to_string()));
         names
+    }
+
+    /// The metrics that are listed beside what computes them: all but the returns of single policies.
+    pub fn listed_metrics(&self) -> Vec<Metric> {
+        let own = self.method.metrics().into_iter().map(|(metric, _)| metric);
+        METRICS.into_iter().chain(own).collect()
     }
 
     fn metrics(
@@ -279,8 +284,10 @@ impl Trainer {
             self.env_steps(self.iteration) as f64,
         ];
         metrics.extend(returns);
-        metrics.extend(self.method.metrics());
-        metrics
+        metrics.extend(self.method.metrics().iter().map(|(_, value)| value));
+        // Beyond what a number can hold: not measured.
+        let measured = |value: f64| if value.is_infinite() { f64::NAN } else { value };
+        metrics.into_iter().map(measured).collect()
     }
 
     /// The kernel matrix of the last iteration, where the method has one.
@@ -340,25 +347,45 @@ impl Trainer {
     }
 }
 
-/// The metrics of every method, in their order, and the group that TensorBoard shows each in.
-pub const METRICS: [(&str, &str); 17] = [
-    ("return_mean", "rollout"),
-    ("return_best", "rollout"),
-    ("return_worst", "rollout"),
-    ("episodes", "rollout"),
-    ("episode_length", "rollout"),
-    ("unstable", "rollout"),
-    ("entropy", "train"),
-    ("approximate_kl", "train"),
-    ("clip_fraction", "train"),
-    ("gradient_norm", "train"),
-    ("steps_taken", "train"),
-    ("value_loss", "train"),
-    ("explained_variance", "train"),
-    ("explained_variance_diversity", "diversity"),
-    ("diversity_size", "diversity"),
-    ("learning_rate", "train"),
-    ("env_steps", "time"),
+/// The metrics of every method, in their order.
+pub const METRICS: [Metric; 17] = [
+    Metric::new("return_mean", "rollout", "mean, maximum and minimum of the `return_i`"),
+    Metric::new("return_best", "rollout", "mean, maximum and minimum of the `return_i`"),
+    Metric::new("return_worst", "rollout", "mean, maximum and minimum of the `return_i`"),
+    Metric::new(
+        "episodes",
+        "rollout",
+        "number of episodes that ended, over all policies",
+    ),
+    Metric::new("episode_length", "rollout", "mean length of these episodes, in steps"),
+    Metric::new("unstable", "rollout", "ended because the simulation became unstable"),
+    Metric::new("entropy", "train", "the entropy of the squashed policy, in nats"),
+    Metric::new("approximate_kl", "train", "a non-negative estimate of KL(π_old‖π)"),
+    Metric::new("clip_fraction", "train", "fraction of samples with \\|ϱ - 1\\| > ε"),
+    Metric::new(
+        "gradient_norm",
+        "train",
+        "norm of the combined policy gradient before clipping",
+    ),
+    Metric::new(
+        "steps_taken",
+        "train",
+        "fraction of the iteration's gradient steps that were taken",
+    ),
+    Metric::new("value_loss", "train", "of the task critics, in stds of their targets"),
+    Metric::new("explained_variance", "train", "1 - Var(R - V)/Var(R) on the rollout"),
+    Metric::new(
+        "explained_variance_diversity",
+        "diversity",
+        "the same for the critics of all other rewards",
+    ),
+    Metric::new("diversity_size", "diversity", "weight times std of the advantages"),
+    Metric::new(
+        "learning_rate",
+        "train",
+        "the policies' learning rate in this iteration",
+    ),
+    Metric::new("env_steps", "time", "environment steps of all policies so far"),
 ];
 
 /// Mean of what is there; NaN of nothing.

@@ -9,20 +9,18 @@
 //! All streams of a policy share ∇log π, so they are one backward pass with summed coefficients; only where the
 //! neighbours' task gradients enter are two passes needed. Reference: Schulman et al. 2017.
 //!
-//! The clip bounds what a sample can gain, not how far the policy moves: with a small deviation of actions a few steps of Adam
-//! are many deviations, and a policy that had the task solved can lose it. So a policy stops where a minibatch shows
+//! The clip bounds what a sample can gain, not how far the policy moves: with a small std of actions a few steps of Adam
+//! are many stds, and a policy that had the task solved can lose it. So a policy stops where a minibatch shows
 //! KL(π_old ‖ π) above `ppo.kl_limit`, until the next iteration.
 
-use rayon::prelude::*;
-
 use crate::method::Guidance;
-use crate::nn::{Pool, Scratch, Shape, backward, clip_norm, forward};
-use crate::policy::critic::Judgement;
+use crate::nn::{Gradient, Network, Scratch, Shape, Step};
+use crate::parallel;
+use crate::policy::critic::Advantages;
 use crate::policy::gaussian::{
-    LOG_STD_LARGEST, LOG_STD_LEAST, bounded_mean, bounded_slope, gaussian_log_density, log_slope,
+    LOG_STD_LARGEST, LOG_STD_LEAST, bounded_derivative, bounded_mean, gaussian_log_density, log_tanh_derivative,
 };
-use crate::policy::{Ensemble, Rollout};
-use crate::run::config::PpoConfig;
+use crate::policy::{Ensemble, PpoConfig, Rollout};
 
 /// What happened in the update of one policy, averaged over the minibatches before it stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -58,27 +56,22 @@ struct Moved {
     clipped: f64,
 }
 
-/// Buffers of the update, allocated once.
+/// The update, with its buffers, which are allocated once.
 pub struct Updater {
-    pool: Pool<Scratch<f32>>,
-    /// Task gradients and own (combined) gradients, `[n][parameters]` each.
-    task: Vec<f32>,
-    own: Vec<f32>,
-    step: Vec<f32>,
+    /// Gradients of the policies' tasks, where neighbours need them.
+    task: Vec<Gradient<f32>>,
+    /// Gradients of all that each policy follows.
+    own: Vec<Gradient<f32>>,
     minibatch: usize,
 }
 
 impl Updater {
     /// Buffers for n policies of this shape with `steps` samples each.
     pub fn new(n: usize, shape: &Shape, steps: usize, ppo: &PpoConfig) -> Self {
-        let minibatch = steps.div_ceil(ppo.minibatches);
-        let gradients = || vec![0.0; n * shape.parameters()];
         Updater {
-            pool: Pool::default(),
-            task: gradients(),
-            own: gradients(),
-            step: gradients(),
-            minibatch,
+            task: vec![Gradient::new(shape); n],
+            own: vec![Gradient::new(shape); n],
+            minibatch: ppo.minibatch(steps),
         }
     }
 
@@ -88,101 +81,78 @@ impl Updater {
         &mut self,
         ensemble: &mut Ensemble,
         rollouts: &[Rollout],
-        judgement: &Judgement,
+        advantages: &Advantages,
         guidance: &Guidance,
         orders: &[Vec<u32>],
         ppo: &PpoConfig,
         rate: f64,
     ) -> Vec<UpdateReport> {
         let n = ensemble.n();
-        let shape = ensemble.policies.shape.clone();
-        let size = shape.parameters();
         let shared = (0..n * n).any(|at| at / n != at % n && guidance.task[at] != 0.0);
         let streams = guidance.streams.len() / n;
-        let mut reports = vec![UpdateReport::default(); n];
         let limit = if ppo.kl_limit > 0.0 {
             ppo.kl_limit
         } else {
             f64::INFINITY
         };
+        let step = Step {
+            rate,
+            clip: ppo.gradient_clip,
+        };
         let steps = rollouts[0].steps();
         let per_epoch = steps.div_ceil(self.minibatch);
         let minibatches = orders[0].len() / steps * per_epoch;
-        for step in 0..minibatches {
-            let first = step / per_epoch * steps + step % per_epoch * self.minibatch;
-            let last = (first + self.minibatch).min((step / per_epoch + 1) * steps);
-            let (pool, policies, capacity) = (&self.pool, &ensemble.policies, self.minibatch);
-            let make = || Scratch::new(&shape, capacity);
-            self.task
-                .par_chunks_exact_mut(size)
-                .zip(self.own.par_chunks_exact_mut(size))
-                .zip(reports.par_iter_mut())
-                .enumerate()
-                .for_each(|(i, ((task, own), report))| {
+        let mut reports = vec![UpdateReport::default(); n];
+        for number in 0..minibatches {
+            let first = number / per_epoch * steps + number % per_epoch * self.minibatch;
+            let last = (first + self.minibatch).min((number / per_epoch + 1) * steps);
+            let parts = (&mut self.task[..], &mut self.own[..], &mut reports[..]);
+            ensemble
+                .policies
+                .differentiate(parts, |i, network, scratch, (task, own, report)| {
                     // Neighbours may need the task gradient of a policy that has stopped.
                     if report.stopped && !shared {
                         return;
                     }
-                    pool.with(make, |scratch| {
-                        let sample = Minibatch {
-                            rollout: &rollouts[i],
-                            indices: &orders[i][first..last],
-                            advantages: &judgement.advantages[i * (streams + 1)..][..streams + 1],
-                        };
-                        let own_task = if shared { 0.0 } else { guidance.task[i * n + i] };
-                        let weights = &guidance.streams[i * streams..][..streams];
-                        let parameters = policies.member(i);
-                        sample.forward(&shape, parameters, scratch);
-                        let mut moved = Moved::default();
-                        if shared {
-                            task.fill(0.0);
-                            moved = sample.gradient(&shape, parameters, 1.0, &[], ppo, scratch, task);
-                            // The backward pass overwrites the deltas, not the activations: no second forward pass.
-                        }
-                        own.fill(0.0);
-                        if !shared || streams > 0 {
-                            moved = sample.gradient(&shape, parameters, own_task, weights, ppo, scratch, own);
-                        }
-                        report.note(moved, limit);
-                        entropy_bonus(&shape, ppo.entropy as f32, own);
-                    });
+                    let sample = Minibatch {
+                        rollout: &rollouts[i],
+                        indices: &orders[i][first..last],
+                        advantages: &advantages.advantages[i * (streams + 1)..][..streams + 1],
+                    };
+                    let own_task = if shared { 0.0 } else { guidance.task[i * n + i] };
+                    let weights = &guidance.streams[i * streams..][..streams];
+                    sample.forward(network, scratch);
+                    let mut moved = Moved::default();
+                    if shared {
+                        task.clear();
+                        moved = sample.gradient(network, 1.0, &[], ppo, scratch, task);
+                        // The backward pass overwrites the deltas, not the activations: no second forward pass.
+                    }
+                    own.clear();
+                    if !shared || streams > 0 {
+                        moved = sample.gradient(network, own_task, weights, ppo, scratch, own);
+                    }
+                    report.note(moved, limit);
+                    entropy_bonus(ppo.entropy as f32, own);
                 });
             if reports.iter().all(|report| report.stopped) {
                 break;
             }
-            let (task, own, config) = (&self.task, &self.own, ensemble.policies.config);
-            ensemble
-                .policies
-                .par_members()
-                .zip(self.step.par_chunks_exact_mut(size))
-                .zip(reports.par_iter_mut())
-                .for_each(|((member, step), report)| {
-                    if report.stopped {
-                        return;
-                    }
-                    let i = member.index;
-                    step.copy_from_slice(&own[i * size..][..size]);
-                    if shared {
-                        for (j, gradient) in task.chunks_exact(size).enumerate() {
-                            let weight = guidance.task[i * n + j];
-                            if weight != 0.0 {
-                                step.iter_mut().zip(gradient).for_each(|(step, &g)| *step += weight * g);
-                            }
-                        }
-                    }
-                    if !guidance.drift.is_empty() {
-                        let drift = &guidance.drift[i * size..][..size];
-                        step.iter_mut().zip(drift).for_each(|(step, &d)| *step += d);
-                    }
-                    report.gradient_norm += clip_norm(step, ppo.gradient_clip);
-                    report.steps_taken += 1.0;
-                    // Gradients here are of what is maximised; Adam descends.
-                    step.iter_mut().for_each(|g| *g = -*g);
-                    member.adam.step(&config, rate, member.parameters, step);
-                    for log_std in &mut member.parameters[shape.extra_offset()..] {
-                        *log_std = log_std.clamp(LOG_STD_LEAST, LOG_STD_LARGEST);
-                    }
-                });
+            if shared {
+                self.mix(guidance, n);
+            }
+            let parts = (&mut self.own[..], &mut reports[..]);
+            ensemble.policies.step_all(parts, |i, mut policy, (own, report)| {
+                if report.stopped {
+                    return;
+                }
+                if !guidance.drift.is_empty() {
+                    own.add(&guidance.drift[i]);
+                }
+                report.gradient_norm += policy.ascend(own, step);
+                report.steps_taken += 1.0;
+                policy.clamp_extra(LOG_STD_LEAST, LOG_STD_LARGEST);
+            });
         }
         for report in &mut reports {
             let count = report.minibatches as f64;
@@ -193,17 +163,30 @@ impl Updater {
         }
         reports
     }
+
+    /// Adds the neighbours' task gradients to each policy's own.
+    fn mix(&mut self, guidance: &Guidance, n: usize) {
+        let tasks = &self.task;
+        parallel::for_each(&mut self.own[..], |i, own| {
+            for (j, task) in tasks.iter().enumerate() {
+                let weight = guidance.task[i * n + j];
+                if weight != 0.0 {
+                    own.add_scaled(weight, task);
+                }
+            }
+        });
+    }
 }
 
 /// Gradient of `weight` · (entropy of the Gaussian before squashing): 1 for each log-std.
-fn entropy_bonus(shape: &Shape, weight: f32, gradient: &mut [f32]) {
+fn entropy_bonus(weight: f32, gradient: &mut Gradient<f32>) {
     if weight != 0.0 {
-        gradient[shape.extra_offset()..].iter_mut().for_each(|g| *g += weight);
+        gradient.extra_mut().iter_mut().for_each(|g| *g += weight);
     }
 }
 
 /// The derivative of the clipped surrogate in log π of one sample; 0 where the clip holds it.
-pub fn surrogate_slope(ratio: f32, advantage: f32, clip: f32) -> f32 {
+pub fn surrogate_derivative(ratio: f32, advantage: f32, clip: f32) -> f32 {
     let held = (advantage > 0.0 && ratio > 1.0 + clip) || (advantage < 0.0 && ratio < 1.0 - clip);
     if held { 0.0 } else { ratio * advantage }
 }
@@ -221,25 +204,23 @@ struct Minibatch<'a> {
 }
 
 impl Minibatch<'_> {
-    fn forward(&self, shape: &Shape, parameters: &[f32], scratch: &mut Scratch<f32>) {
+    fn forward(&self, network: Network<'_, f32>, scratch: &mut Scratch<f32>) {
         scratch.gather_input(&self.rollout.normalized, self.indices);
-        forward(shape, parameters, scratch);
+        network.forward(scratch);
     }
 
     /// Adds the gradient of `task`·L_0 + Σ_s streams_s·L_s.
-    #[allow(clippy::too_many_arguments)]
     fn gradient(
         &self,
-        shape: &Shape,
-        parameters: &[f32],
+        network: Network<'_, f32>,
         task: f32,
         streams: &[f32],
         ppo: &PpoConfig,
         scratch: &mut Scratch<f32>,
-        gradient: &mut [f32],
+        gradient: &mut Gradient<f32>,
     ) -> Moved {
-        let coordinates = shape.output();
-        let log_std = &parameters[shape.extra_offset()..];
+        let coordinates = network.shape().output();
+        let log_std = network.extra();
         let clip = ppo.clip as f32;
         let share = 1.0 / self.indices.len() as f32;
         let (mut kl, mut clipped) = (0.0f64, 0u32);
@@ -248,12 +229,12 @@ impl Minibatch<'_> {
             let u = &self.rollout.unsquashed[t * coordinates..][..coordinates];
             let density =
                 gaussian_log_density(u, (0..coordinates).map(|d| bounded_mean(scratch.output(d)[b])), log_std);
-            let log_prob = density - u.iter().map(|&u| log_slope(u)).sum::<f32>();
+            let log_prob = density - u.iter().map(|&u| log_tanh_derivative(u)).sum::<f32>();
             let log_ratio = log_prob - self.rollout.log_probs[t];
             let ratio = log_ratio.exp();
-            let mut slope = task * surrogate_slope(ratio, self.advantages[0][t], clip);
+            let mut derivative = task * surrogate_derivative(ratio, self.advantages[0][t], clip);
             for (weight, advantages) in streams.iter().zip(&self.advantages[1..]) {
-                slope += weight * surrogate_slope(ratio, advantages[t], clip);
+                derivative += weight * surrogate_derivative(ratio, advantages[t], clip);
             }
             kl += f64::from(ratio - 1.0 - log_ratio);
             clipped += u32::from((ratio - 1.0).abs() > clip);
@@ -261,11 +242,11 @@ impl Minibatch<'_> {
                 let inverse = (-log_std[d]).exp();
                 let mean = bounded_mean(scratch.output(d)[b]);
                 let epsilon = (u[d] - mean) * inverse;
-                scratch.output_delta(d)[b] = share * slope * epsilon * inverse * bounded_slope(mean);
-                gradient[shape.extra_offset() + d] += share * slope * (epsilon * epsilon - 1.0);
+                scratch.output_delta(d)[b] = share * derivative * epsilon * inverse * bounded_derivative(mean);
+                gradient.extra_mut()[d] += share * derivative * (epsilon * epsilon - 1.0);
             }
         }
-        backward(shape, parameters, scratch, gradient);
+        network.backward(scratch, gradient);
         Moved {
             kl: kl * f64::from(share),
             clipped: f64::from(clipped) * f64::from(share),
@@ -276,6 +257,7 @@ impl Minibatch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nn::Frozen;
     use crate::nn::test::{central_difference, random_vector};
 
     const CLIP: f64 = 0.2;
@@ -314,17 +296,16 @@ mod tests {
             .map(|&x| f64::from(x))
             .collect();
         scratch.load_input(&observation);
-        forward(shape, parameters, &mut scratch);
+        crate::nn::forward(shape, parameters, &mut scratch);
         let mut total = 0.0;
         for d in 0..COORDINATES {
             let (u, log_std) = (
                 f64::from(rollout.unsquashed[t * COORDINATES + d]),
                 parameters[shape.extra_offset() + d],
             );
-            let deviation = log_std.exp();
+            let std = log_std.exp();
             let mean = 2.0 * (scratch.output(d)[0] / 2.0).tanh();
-            let density = (-(u - mean).powi(2) / (2.0 * deviation * deviation)).exp()
-                / (deviation * (2.0 * std::f64::consts::PI).sqrt());
+            let density = (-(u - mean).powi(2) / (2.0 * std * std)).exp() / (std * (2.0 * std::f64::consts::PI).sqrt());
             total += density.ln() - (1.0 - u.tanh().powi(2)).ln();
         }
         total
@@ -346,21 +327,13 @@ mod tests {
             advantages: &advantages,
         };
         let mut scratch = Scratch::new(&shape, 40);
-        let (parameters32, mut gradient) = (narrow(&parameters), vec![0.0; shape.parameters()]);
-        minibatch.forward(&shape, &parameters32, &mut scratch);
+        let (policy, mut gradient) = (Frozen::new(shape.clone(), narrow(&parameters)), Gradient::new(&shape));
+        minibatch.forward(policy.network(), &mut scratch);
         let ppo = PpoConfig {
             clip: CLIP,
             ..PpoConfig::default()
         };
-        let moved = minibatch.gradient(
-            &shape,
-            &parameters32,
-            task,
-            &[stream],
-            &ppo,
-            &mut scratch,
-            &mut gradient,
-        );
+        let moved = minibatch.gradient(policy.network(), task, &[stream], &ppo, &mut scratch, &mut gradient);
         assert!(moved.clipped > 0.2 && moved.clipped < 0.9, "{moved:?}");
 
         let objective = |parameters: &[f64]| {
@@ -376,7 +349,7 @@ mod tests {
                 .sum();
             sum / 40.0
         };
-        let gradient: Vec<f64> = gradient.iter().map(|&g| f64::from(g)).collect();
+        let gradient: Vec<f64> = gradient.values().iter().map(|&g| f64::from(g)).collect();
         central_difference(&parameters, &gradient, 2e-4, objective);
     }
 
@@ -386,18 +359,18 @@ mod tests {
         let parameters = random_vector(37, shape.parameters(), 0.5);
         let (rollout, advantages) = samples(&shape, &parameters);
         let indices: Vec<u32> = (0..40).collect();
-        let parameters = narrow(&parameters);
+        let policy = Frozen::new(shape.clone(), narrow(&parameters));
         let minibatch = Minibatch {
             rollout: &rollout,
             indices: &indices,
             advantages: &advantages,
         };
         let gradient_of = |task: f32, streams: &[f32]| {
-            let (mut scratch, mut gradient) = (Scratch::new(&shape, 40), vec![0.0; shape.parameters()]);
-            minibatch.forward(&shape, &parameters, &mut scratch);
+            let (mut scratch, mut gradient) = (Scratch::new(&shape, 40), Gradient::new(&shape));
+            minibatch.forward(policy.network(), &mut scratch);
             let ppo = PpoConfig::default();
-            minibatch.gradient(&shape, &parameters, task, streams, &ppo, &mut scratch, &mut gradient);
-            gradient
+            minibatch.gradient(policy.network(), task, streams, &ppo, &mut scratch, &mut gradient);
+            gradient.values().to_vec()
         };
         let (task, stream, both) = (
             gradient_of(1.0, &[0.0]),
@@ -411,9 +384,9 @@ mod tests {
 
     #[test]
     fn the_clip_holds_only_what_has_moved_too_far_the_right_way() {
-        assert_eq!(surrogate_slope(1.5, 1.0, 0.2), 0.0);
-        assert_eq!(surrogate_slope(1.5, -1.0, 0.2), -1.5);
-        assert_eq!(surrogate_slope(0.5, -1.0, 0.2), 0.0);
-        assert_eq!(surrogate_slope(0.5, 1.0, 0.2), 0.5);
+        assert_eq!(surrogate_derivative(1.5, 1.0, 0.2), 0.0);
+        assert_eq!(surrogate_derivative(1.5, -1.0, 0.2), -1.5);
+        assert_eq!(surrogate_derivative(0.5, -1.0, 0.2), 0.0);
+        assert_eq!(surrogate_derivative(0.5, 1.0, 0.2), 0.5);
     }
 }

@@ -41,11 +41,11 @@ fn minibatches_allocate_nothing() {
         1,
         "the counter counts"
     );
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    threads.install(|| {
+    let threads = stein::parallel::Threads::new(1).unwrap();
+    threads.run(|| {
         let mut pairs = support::AllPairs::new(3, 23);
         pairs.update();
-        // What is left is one clone of the shape, outside of the loop over members and minibatches.
+        // What is left are the lists of the members of both stacks, outside of the loop over members and minibatches.
         let per_update = count(|| pairs.update());
         assert!(
             per_update <= 2,

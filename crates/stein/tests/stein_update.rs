@@ -5,31 +5,31 @@ mod scene;
 
 use rand::RngExt;
 use scene::{N, STEPS, Scene, config, ensemble, scene, task};
-use stein::divergence::{self, Divergence, LOG_CLAMP, Shift};
+use stein::divergence::{self, Divergence, DivergenceChoice, LOG_CLAMP, Shift};
 use stein::kernel::divergence_kernel;
 use stein::method::{Guidance, Qd};
-use stein::policy::critic::Judgement;
+use stein::policy::PpoConfig;
+use stein::policy::critic::Advantages;
 use stein::policy::{Ensemble, Rollout};
-use stein::ratio::{self, GaussianPolicies, Memory, RatioConfig, Round, bridge};
+use stein::ratio::{self, EstimatorChoice, GaussianPolicies, Memory, RatioConfig, Round, bridge};
 use stein::rng::{Purpose, stream};
-use stein::run::config::PpoConfig;
 use stein::truth::{Ring, TabularMdp};
 use stein::update::Updater;
 
-fn updated(scene: &Scene, judgement: &Judgement, guidance: &Guidance) -> Vec<f32> {
+fn updated(scene: &Scene, advantages: &Advantages, guidance: &Guidance) -> Vec<f32> {
     let mut ensemble = ensemble(&scene.config, &scene.spec);
     let shape = ensemble.policies.shape.clone();
     let mut updater = Updater::new(N, &shape, STEPS, &scene.config.ppo);
     updater.update(
         &mut ensemble,
         &scene.rollouts,
-        judgement,
+        advantages,
         guidance,
         &scene.orders,
         &scene.config.ppo,
         1e-3,
     );
-    ensemble.policies.parameters
+    ensemble.policies.parameters().to_vec()
 }
 
 fn identity() -> Vec<f64> {
@@ -50,7 +50,7 @@ fn without_neighbours_and_diversity_it_is_independent_ppo_bit_for_bit() {
             streams,
             ..Guidance::independent(N)
         };
-        let stein = updated(&scene, &scene.judgement, &guidance);
+        let stein = updated(&scene, &scene.advantages, &guidance);
         assert!(
             first.iter().zip(&stein).all(|(a, b)| a.to_bits() == b.to_bits()),
             "share = {share}"
@@ -61,7 +61,7 @@ fn without_neighbours_and_diversity_it_is_independent_ppo_bit_for_bit() {
     let (task, streams) = qd.weights(&[1.0; N * N], 0.5, &[false; N]);
     let other = updated(
         &scene,
-        &scene.judgement,
+        &scene.advantages,
         &Guidance {
             task,
             streams,
@@ -72,11 +72,11 @@ fn without_neighbours_and_diversity_it_is_independent_ppo_bit_for_bit() {
 }
 
 /// The task's advantages alone, as a method without streams has them.
-fn scene_task_only(scene: &Scene) -> Judgement {
-    let advantages = (0..N).map(|i| scene.judgement.advantages[2 * i].clone()).collect();
-    Judgement {
+fn scene_task_only(scene: &Scene) -> Advantages {
+    let advantages = (0..N).map(|i| scene.advantages.advantages[2 * i].clone()).collect();
+    Advantages {
         advantages,
-        ..Judgement::default()
+        ..Advantages::default()
     }
 }
 
@@ -91,10 +91,10 @@ fn shared_gradients_are_mixed_by_the_kernel() {
     let qd = Qd::new(&config, &scene.spec).unwrap();
     let (task, streams) = qd.weights(&[1.0; N * N], 0.0, &[false; N]);
     assert!(task.iter().all(|&w| (w - 1.0 / N as f32).abs() < 1e-7) && streams.iter().all(|&w| w == 0.0));
-    let before = ensemble(&scene.config, &scene.spec).policies.parameters;
+    let before = ensemble(&scene.config, &scene.spec).policies.parameters().to_vec();
     let after = updated(
         &scene,
-        &scene.judgement,
+        &scene.advantages,
         &Guidance {
             task,
             streams,
@@ -125,12 +125,12 @@ fn renumbering_the_policies_renumbers_the_result() {
         let (task, streams) = qd.weights(&turned, 0.3, &[false; N]);
         let advantages = order
             .iter()
-            .flat_map(|&i| scene.judgement.advantages[2 * i..][..2].to_vec())
+            .flat_map(|&i| scene.advantages.advantages[2 * i..][..2].to_vec())
             .collect();
         let mut ensemble = ensemble(&scene.config, &scene.spec);
         let original = ensemble.policies.clone();
         for (i, &from) in order.iter().enumerate() {
-            ensemble.policies.member_mut(i).copy_from_slice(original.member(from));
+            ensemble.policies.copy_member(i, original.network(from));
         }
         let shape = ensemble.policies.shape.clone();
         let rollouts: Vec<Rollout> = order.iter().map(|&i| scene.rollouts[i].clone()).collect();
@@ -140,15 +140,15 @@ fn renumbering_the_policies_renumbers_the_result() {
             streams,
             ..Guidance::independent(N)
         };
-        let judgement = Judgement {
+        let advantages = Advantages {
             advantages,
-            ..Judgement::default()
+            ..Advantages::default()
         };
         let mut updater = Updater::new(N, &shape, STEPS, &scene.config.ppo);
         updater.update(
             &mut ensemble,
             &rollouts,
-            &judgement,
+            &advantages,
             &guidance,
             &orders,
             &scene.config.ppo,
@@ -156,7 +156,7 @@ fn renumbering_the_policies_renumbers_the_result() {
         );
         let mut result = vec![Vec::new(); N];
         for (i, &from) in order.iter().enumerate() {
-            result[from] = ensemble.policies.member(i).to_vec();
+            result[from] = ensemble.network(i).values().to_vec();
         }
         result
     };
@@ -170,8 +170,8 @@ fn renumbering_the_policies_renumbers_the_result() {
 fn a_policy_that_has_moved_too_far_stops_and_the_others_go_on() {
     let mut scene = scene();
     // Policy 0 has nothing to learn and stays where it is.
-    scene.judgement.advantages[0].fill(0.0);
-    let judgement = scene_task_only(&scene);
+    scene.advantages.advantages[0].fill(0.0);
+    let advantages = scene_task_only(&scene);
     let run = |limit: f64| {
         let mut ensemble = ensemble(&scene.config, &scene.spec);
         let shape = ensemble.policies.shape.clone();
@@ -181,11 +181,11 @@ fn a_policy_that_has_moved_too_far_stops_and_the_others_go_on() {
         };
         let mut updater = Updater::new(N, &shape, STEPS, &ppo);
         let guidance = Guidance::independent(N);
-        let before = ensemble.policies.parameters.clone();
+        let before = ensemble.policies.parameters().to_vec();
         let reports = updater.update(
             &mut ensemble,
             &scene.rollouts,
-            &judgement,
+            &advantages,
             &guidance,
             &scene.orders,
             &ppo,
@@ -193,7 +193,7 @@ fn a_policy_that_has_moved_too_far_stops_and_the_others_go_on() {
         );
         let size = shape.parameters();
         let moved = |i: usize| {
-            let (before, after) = (&before[i * size..][..size], ensemble.policies.member(i));
+            let (before, after) = (&before[i * size..][..size], ensemble.network(i).values());
             before
                 .iter()
                 .zip(after)
@@ -275,18 +275,12 @@ fn an_own_gradient_step_raises_the_divergence_and_equal_policies_feel_nothing() 
     let theta_i: Vec<f64> = (0..pairs).map(|_| random.random_range(-0.5..0.5)).collect();
     let theta_j: Vec<f64> = theta_i.iter().map(|x| x + random.random_range(-0.05..0.05)).collect();
     let (i, j) = (softmax(&mdp, &theta_i), softmax(&mdp, &theta_j));
-    for name in divergence::NAMES {
-        let divergence = divergence::by_name(name).unwrap();
+    for divergence in DivergenceChoice::all() {
+        let name = divergence.name();
         let reward = |other: &[f64]| -> Vec<f64> {
             let zeta = mdp.zeta(other, &i);
             let logs: Vec<f32> = zeta.iter().map(|z| z.ln() as f32).collect();
-            let rewards = divergence::rewards(
-                divergence.as_ref(),
-                Shift::None,
-                LOG_CLAMP,
-                &logs,
-                &vec![1.0; logs.len()],
-            );
+            let rewards = divergence::rewards(divergence.get(), Shift::None, LOG_CLAMP, &logs, &vec![1.0; logs.len()]);
             rewards.into_iter().map(f64::from).collect()
         };
         let gradient = policy_gradient(&mdp, &theta_i, &reward(&j));
@@ -296,13 +290,13 @@ fn an_own_gradient_step_raises_the_divergence_and_equal_policies_feel_nothing() 
             .zip(&gradient)
             .map(|(x, g)| x + 1e-3 * g / norm)
             .collect();
-        let before = exact_divergence(&mdp, divergence.as_ref(), &i, &j);
-        let after = exact_divergence(&mdp, divergence.as_ref(), &softmax(&mdp, &moved), &j);
+        let before = exact_divergence(&mdp, divergence.get(), &i, &j);
+        let after = exact_divergence(&mdp, divergence.get(), &softmax(&mdp, &moved), &j);
         assert!(after > before, "{name}: {before} → {after}");
 
         let still = policy_gradient(&mdp, &theta_i, &reward(&i));
         // Total variation has a kink at ζ = 1: rounding decides its sign there, so only the smooth ones are at rest.
-        if *name != "tv" {
+        if name != "tv" {
             assert!(still.iter().all(|g| g.abs() < 1e-6), "{name} moves equal policies");
         }
     }
@@ -341,7 +335,7 @@ fn disjoint_policies_have_nearly_log_2_and_a_kernel_near_a_quarter() {
         ensemble: &ensemble,
         features: &features,
     };
-    let mut estimator = ratio::build("nce", 2, 6, 0.99, &ratio_config, 1).unwrap();
+    let mut estimator = ratio::build(EstimatorChoice::default(), 2, 6, 0.99, &ratio_config, 1).unwrap();
     estimator.update(&Round {
         policies: &policies,
         data: &data,
@@ -351,14 +345,14 @@ fn disjoint_policies_have_nearly_log_2_and_a_kernel_near_a_quarter() {
         rate: (1.0, 0.0),
     });
     let newest = memory.newest();
-    let js = divergence::by_name("js").unwrap();
+    let js = DivergenceChoice::named("js").unwrap();
     let mut d = vec![0.0; 4];
     for (p, (mut on_b, mut on_a)) in estimator.log_zetas(&policies, &newest, 1, 0).into_iter().enumerate() {
         let (a, b) = ratio::pair_of(p, 2);
         let c = bridge((&on_b, &newest[b].weights), (&on_a, &newest[a].weights)) as f32;
         on_b.iter_mut().chain(&mut on_a).for_each(|x| *x -= c);
         d[b * 2 + a] = divergence::value(
-            js.as_ref(),
+            js.get(),
             LOG_CLAMP,
             (&on_b, &newest[b].weights),
             (&on_a, &newest[a].weights),
@@ -369,6 +363,6 @@ fn disjoint_policies_have_nearly_log_2_and_a_kernel_near_a_quarter() {
         (d[1] - log_2).abs() < 0.1 * log_2 && (d[2] - log_2).abs() < 0.1 * log_2,
         "{d:?}"
     );
-    let kernel = divergence_kernel(&d, 2, js.as_ref(), js.temperature(), 1.0);
+    let kernel = divergence_kernel(&d, 2, js.get(), js.temperature(), 1.0);
     assert!((kernel[1] - 0.25).abs() < 0.05, "{kernel:?}");
 }

@@ -1,8 +1,8 @@
 //! Episodes that end because a simulation broke down are counted, and only those.
 
 use stein::Result;
+use stein::config::Config;
 use stein::env::{Env, Spec, Step, Task};
-use stein::run::config::Config;
 use stein::train::Trainer;
 
 /// Every episode ends by itself in its fifth step; every second one because the simulation broke down.
@@ -65,7 +65,7 @@ impl Task for Glass {
 #[test]
 fn broken_simulations_are_counted() {
     let mut config = Config {
-        method: "ppo".into(),
+        method: stein::method::MethodChoice::named("ppo").unwrap(),
         ensemble: 3,
         steps: 100,
         ..Config::default()

@@ -1,26 +1,32 @@
-//! `stein bench`: the phases of the median iteration, beside the machine's matrix-product peak.
+//! `stein bench`: the phases of the median iteration, compared with the machine's matrix-product peak.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use stein::env::Registry;
+use stein::foresee::foresee;
+use stein::machine::{available, size};
 use stein::nn::peak::sgemm_peak_gflops;
+use stein::run::settings::Settings;
 use stein::train::{Timings, Trainer};
 use stein::{Error, Result};
 
 use crate::options::TrainOptions;
 use crate::{Ended, print, print_json};
 
-/// Arguments of `stein bench`: those of `train`, where --iterations says how many are timed.
+/// Arguments of `stein bench`: those of `train`; --iterations is the number of timed iterations.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     options: TrainOptions,
+    /// Do not train: print how much memory these settings need, and for what
+    #[arg(long)]
+    dry_run: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Iterations that are timed unless --iterations says otherwise, after one that is not.
+/// Timed iterations without --iterations, after an untimed one.
 const TIMED: usize = 7;
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
@@ -36,10 +42,13 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         options.env = Some("maze".into());
     }
     let mut settings = options.resolve(registry)?;
-    // A run long enough that ratios do not come to rest while they are timed (`ratio.idle`).
+    // A run long enough that ratio updates do not pause while they are timed (`ratio.idle`).
     settings.config.iterations = settings.config.iterations.max(100 * (timed + 1));
     let pool = options.threads.pool()?;
-    let result = pool.install(|| -> Result<Value> {
+    if arguments.dry_run {
+        return dry_run(&settings, pool.run(stein::parallel::threads), arguments.json);
+    }
+    let result = pool.run(|| -> Result<Value> {
         let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
         trainer.iterate()?;
         let mut timings = Vec::new();
@@ -51,15 +60,15 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         let steps = (config.steps * config.ensemble) as f64;
         let ms = |seconds: f64| (seconds * 1e4).round() / 10.0;
         let rounded = |value: f64| (value * 10.0).round() / 10.0;
-        let threads = rayon::current_num_threads();
-        // Before the yardstick, whose three matrices are no part of training.
+        let threads = stein::parallel::threads();
+        // Before the reference product, whose three matrices are not part of training.
         let memory = peak_memory_mb();
         Ok(json!({
             "env": settings.env(),
             "method": config.method,
             "ensemble": config.ensemble,
-            "estimator": if config.method == "qd" { json!(config.qd.estimator) } else { Value::Null },
-            "divergence": if config.method == "qd" { json!(config.qd.divergence) } else { Value::Null },
+            "estimator": if config.has_part("qd") { json!(config.qd.estimator) } else { Value::Null },
+            "divergence": if config.has_part("qd") { json!(config.qd.divergence) } else { Value::Null },
             "threads": threads,
             "iterations": timed,
             "phases_ms": {
@@ -84,13 +93,34 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     Ok(Ended::Done)
 }
 
-/// The iteration of median total time.
+/// The predicted memory of a run by part, and how much there is.
+fn dry_run(settings: &Settings, threads: usize, as_json: bool) -> Result<Ended> {
+    let spec = settings.task.make()?.spec().clone();
+    let parts = foresee(&settings.config, &spec, threads)?;
+    let needed: f64 = parts.iter().map(|part| part.bytes).sum();
+    let free = available();
+    if as_json {
+        let parts: Map<String, Value> = parts.iter().map(|part| (part.name.into(), json!(part.bytes))).collect();
+        print_json(&json!({ "bytes": needed, "parts": parts, "available": free }));
+        return Ok(Ended::Done);
+    }
+    let mut text = format!("{:<22} {:>10}  grows with\n", "memory for", "about");
+    for part in &parts {
+        text += &format!("{:<22} {:>10}  {}\n", part.name, size(part.bytes), part.settings);
+    }
+    text += &format!("{:<22} {:>10}\n", "together", size(needed));
+    let free = free.map_or("not known".into(), size);
+    print(&(text + &format!("{:<22} {free:>10}\n", "free here")));
+    Ok(Ended::Done)
+}
+
+/// The iteration with the median total time.
 fn median(timings: &mut [Timings]) -> Timings {
     timings.sort_by(|a, b| a.total.total_cmp(&b.total));
     timings[timings.len() / 2]
 }
 
-/// Largest resident memory of this process so far, from the kernel; null where it does not tell.
+/// Peak resident memory of this process so far, from the kernel; null if it is not reported.
 fn peak_memory_mb() -> Value {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value};
 use stein::env::Registry;
-use stein::plot::{draw, learning};
+use stein::files::atomic;
+use stein::plot::draw;
+use stein::policy::Ensemble;
 use stein::policy::evaluate::evaluate;
-use stein::run::atomic;
+use stein::run::figures::learning;
 use stein::run::folder::RunFolder;
+use stein::run::load::Loaded;
 use stein::run::metrics::Table;
 use stein::run::report::report;
 use stein::{Error, Result};
 
-use super::eval::{check_episodes, load, number};
+use super::eval::{check_episodes, number};
 use crate::options::Threads;
 use crate::{Ended, print, tell};
 
@@ -23,13 +26,13 @@ pub struct Arguments {
     /// The run folders
     #[arg(required = true, num_args = 1..)]
     runs: Vec<PathBuf>,
-    /// Episodes of each policy
+    /// Episodes per policy
     #[arg(long, value_name = "N", default_value_t = 5)]
     episodes: usize,
     /// Sample actions instead of taking the mean
     #[arg(long)]
     stochastic: bool,
-    /// Where table and figure go: STEM.md, STEM.png, STEM.svg; with several tasks a figure for each, STEM_TASK.png
+    /// Output: STEM.md, STEM.png, STEM.svg; with several tasks one figure each, STEM_TASK.png
     #[arg(long, value_name = "STEM", default_value = "runs/compare")]
     out: PathBuf,
     #[command(flatten)]
@@ -52,7 +55,12 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let names = names(&arguments.runs);
     let mut runs = Vec::new();
     for (path, name) in arguments.runs.iter().zip(names) {
-        let (settings, ensemble, iterations) = load(path, None, registry)?;
+        let Loaded {
+            settings,
+            ensemble,
+            iteration: iterations,
+            ..
+        } = Ensemble::load(path, None, registry)?;
         let config = &settings.config;
         let metrics = Table::read(&RunFolder::open(path)?.file("metrics.csv"))?;
         if metrics.column("env_steps").is_none() {
@@ -61,7 +69,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
                 path.display()
             )));
         }
-        let report = pool.install(|| {
+        let report = pool.run(|| {
             let task = settings.task.as_ref();
             let episodes = evaluate(&ensemble, task, config.seed, arguments.episodes, arguments.stochastic)?;
             report(&settings, &episodes)
@@ -102,14 +110,14 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     Ok(Ended::Done)
 }
 
-/// The path with something added to its end.
+/// The path with a suffix.
 fn ending(stem: &Path, end: &str) -> PathBuf {
     let mut path = stem.as_os_str().to_owned();
     path.push(end);
     path.into()
 }
 
-/// What tells the runs apart: their paths without the folders that all have in common.
+/// Names of the runs: their paths without the folders they have in common.
 pub fn names(paths: &[PathBuf]) -> Vec<String> {
     let parts = |path: &PathBuf| -> Vec<String> {
         path.components()
@@ -124,7 +132,7 @@ pub fn names(paths: &[PathBuf]) -> Vec<String> {
     all.iter().map(|parts| parts[common..].join("/")).collect()
 }
 
-/// The names of the ensembles' measures in these reports, in the order in which they come up.
+/// The names of the ensemble metrics in these reports, in order of first appearance.
 pub fn measures<'a>(reports: impl Iterator<Item = &'a Map<String, Value>>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in reports.filter_map(|report| report["ensemble"].as_object()).flatten() {
@@ -135,15 +143,11 @@ pub fn measures<'a>(reports: impl Iterator<Item = &'a Map<String, Value>>) -> Ve
     names
 }
 
-/// The table: a row for each run, its measures as `stein eval` has them.
+/// The table: one row per run, with its metrics as in `stein eval`.
 fn table(runs: &[Compared], episodes: usize, stochastic: bool) -> String {
     let measures = measures(runs.iter().map(|run| &run.report));
-    let how = if stochastic {
-        "by sampled actions"
-    } else {
-        "by their means"
-    };
-    let mut text = format!("{episodes} episodes a policy, acting {how}.\n\n");
+    let how = if stochastic { "sampled" } else { "mean" };
+    let mut text = format!("{episodes} episodes per policy, with {how} actions.\n\n");
     let heads = ["run", "task", "method", "seed", "iterations", "env_steps"];
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     text += &line(heads.iter().chain(&measures).map(|head| head.to_string()).collect());

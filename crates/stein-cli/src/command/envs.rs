@@ -1,4 +1,4 @@
-//! `stein envs`: the environments, their settings and what they look like.
+//! `stein envs`: the environments, their settings and drawings.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use stein::env::{Registry, Task};
 use stein::plot::draw;
 use stein::{Error, Result};
 
-use crate::{Ended, print};
+use crate::{Ended, print, program};
 
 /// Arguments of `stein envs`.
 #[derive(Args)]
 pub struct Arguments {
     /// Show the settings of this environment with their defaults
     name: Option<String>,
-    /// Draw it instead, into STEM.png and STEM.svg
+    /// Draw it instead, to STEM.png and STEM.svg
     #[arg(long, value_name = "STEM", requires = "name")]
     draw: Option<PathBuf>,
 }
@@ -41,9 +41,9 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         spec.action(),
         spec.horizon,
         if spec.can_terminate {
-            "can end early"
+            "can terminate early"
         } else {
-            "never ends early"
+            "never terminates early"
         },
         spec.signals.join(", "),
         match task.behaviour() {
@@ -58,7 +58,8 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
 fn draw_task(name: &str, task: &dyn Task, stem: &Path) -> Result<()> {
     let figure = task.drawing().ok_or_else(|| {
         Error::input(format!(
-            "{name} has no drawing; train it and draw what its policies do with `stein plot`"
+            "{name} has no drawing; train it and draw what its policies do with `{} plot`",
+            program::name()
         ))
     })?;
     for path in draw(&figure, stem)? {

@@ -1,4 +1,4 @@
-//! `stein eval`: episodes of a trained ensemble.
+//! `stein eval`: evaluation episodes of a trained ensemble.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,8 @@ use serde_json::{Map, Value};
 use stein::env::Registry;
 use stein::policy::Ensemble;
 use stein::policy::evaluate::evaluate;
-use stein::run::folder::RunFolder;
+use stein::run::load::Loaded;
 use stein::run::report::report;
-use stein::run::settings::Settings;
 use stein::{Error, Result};
 
 use crate::options::Threads;
@@ -20,16 +19,16 @@ use crate::{Ended, print, print_json};
 pub struct Arguments {
     /// The run folder
     run: PathBuf,
-    /// Episodes of each policy
+    /// Episodes per policy
     #[arg(long, value_name = "N", default_value_t = 5)]
     episodes: usize,
     /// Seed of the episodes [default: the seed of the run]
-    #[arg(long)]
+    #[arg(long, value_parser = crate::options::seed)]
     seed: Option<u64>,
     /// Sample actions instead of taking the mean
     #[arg(long)]
     stochastic: bool,
-    /// The policies after this iteration, of whose checkpoints the last few are kept [default: the newest]
+    /// Evaluate the policies after this iteration, if its checkpoint is still kept [default: the newest]
     #[arg(long, value_name = "ITERATION")]
     checkpoint: Option<usize>,
     #[command(flatten)]
@@ -39,26 +38,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// The trained ensemble of a run folder, the newest or that after an iteration, with its settings and the iterations that it was
-/// trained for.
-pub fn load(
-    run: &std::path::Path,
-    iteration: Option<usize>,
-    registry: &Registry,
-) -> Result<(Settings, Ensemble, usize)> {
-    let folder = RunFolder::open(run)?;
-    let settings = folder.settings(registry)?;
-    match folder.policies(&settings, iteration)? {
-        Some((ensemble, iteration)) => Ok((settings, ensemble, iteration)),
-        None => Err(Error::input(format!(
-            "{} has no checkpoint yet; let it train to its first one (checkpoint.every = {})",
-            run.display(),
-            settings.config.checkpoint.every
-        ))),
-    }
-}
-
-/// Refuses numbers of episodes that make no sense.
+/// Rejects invalid numbers of episodes.
 pub fn check_episodes(episodes: usize) -> Result<()> {
     if (1..=100_000).contains(&episodes) {
         return Ok(());
@@ -71,10 +51,15 @@ pub fn check_episodes(episodes: usize) -> Result<()> {
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     check_episodes(arguments.episodes)?;
     let pool = arguments.threads.pool()?;
-    let (settings, ensemble, iteration) = load(&arguments.run, arguments.checkpoint, registry)?;
+    let Loaded {
+        settings,
+        ensemble,
+        iteration,
+        ..
+    } = Ensemble::load(&arguments.run, arguments.checkpoint, registry)?;
     let seed = arguments.seed.unwrap_or(settings.config.seed);
     let task = settings.task.as_ref();
-    let report = pool.install(|| {
+    let report = pool.run(|| {
         let episodes = evaluate(&ensemble, task, seed, arguments.episodes, arguments.stochastic)?;
         report(&settings, &episodes)
     })?;
@@ -86,7 +71,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     Ok(Ended::Done)
 }
 
-/// The report as text: one line a policy, then the ensemble.
+/// The report as text: one line per policy, then the ensemble.
 fn table(report: &Map<String, Value>, iteration: usize, episodes: usize) -> String {
     let policies = report["policies"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<&String> = policies
@@ -94,12 +79,12 @@ fn table(report: &Map<String, Value>, iteration: usize, episodes: usize) -> Stri
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
-        // The list of returns is for programs.
+        // The list of returns is only for JSON.
         .filter(|(_, value)| !value.is_array())
         .map(|(name, _)| name)
         .collect();
     let mut text = format!(
-        "{} by {} after {iteration} iterations, {episodes} episodes a policy\n\npolicy",
+        "{} by {} after {iteration} iterations, {episodes} episodes per policy\n\npolicy",
         report["env"].as_str().unwrap_or_default(),
         report["method"].as_str().unwrap_or_default()
     );
@@ -121,7 +106,7 @@ fn table(report: &Map<String, Value>, iteration: usize, episodes: usize) -> Stri
     text
 }
 
-/// A number for people: three decimals, or three digits where those would all be 0; never a negative zero.
+/// A human-readable number: three decimals, or three digits if those would all be 0; never a negative zero.
 pub fn number(value: &Value) -> String {
     match value.as_f64() {
         None => "-".into(),

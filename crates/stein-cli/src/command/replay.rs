@@ -1,4 +1,4 @@
-//! `stein replay`: an environment from a given state under given actions, to be held against another simulator.
+//! `stein replay`: an environment from a given state under given actions, for comparison with another simulator.
 //!
 //! ```text
 //! in   { "qpos": [nq], "qvel": [nv], "actions": [T][nu] }
@@ -15,17 +15,17 @@ use stein::env::{Env, Registry};
 use stein::{Error, Result};
 
 use crate::options::TrainOptions;
-use crate::{Ended, print};
+use crate::{Ended, print, program};
 
 /// Arguments of `stein replay`.
 #[derive(Args)]
 pub struct Arguments {
-    /// The environment (see `stein envs`)
+    /// The environment (the command envs lists them)
     env: String,
-    /// A JSON file with the first state and the actions: qpos, qvel, actions (docs/robots.md describes it)
+    /// JSON file with the initial state and the actions: qpos, qvel, actions (docs/robots.md describes it)
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
-    /// A TOML file of settings, of which those under [env] matter
+    /// TOML file of settings; only those under [env] are used
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// One setting of the environment, as in env.healthy_reward=0 (may be repeated)
@@ -39,7 +39,7 @@ pub struct Arguments {
     signals: bool,
 }
 
-/// What is replayed.
+/// The input.
 #[derive(Deserialize)]
 struct Script {
     qpos: Vec<f64>,
@@ -47,13 +47,13 @@ struct Script {
     actions: Vec<Vec<f64>>,
 }
 
-/// What came of it.
+/// The output.
 #[derive(Serialize)]
 struct Record {
     observations: Vec<Vec<f64>>,
     rewards: Vec<f64>,
     terminated: Vec<bool>,
-    /// By their names, in every state.
+    /// By name, in every state.
     #[serde(skip_serializing_if = "Option::is_none")]
     signals: Option<BTreeMap<&'static str, Vec<f64>>>,
 }
@@ -72,8 +72,9 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let mut env = settings.task.make()?;
     if env.settable().is_none() {
         return Err(Error::input(format!(
-            "{0} cannot be replayed, since its state cannot be set; choose one of the robots that `stein envs` lists",
-            arguments.env
+            "{0} cannot be replayed, since its state cannot be set; choose one of the robots that `{1} envs` lists",
+            arguments.env,
+            program::name()
         )));
     }
     let script = read(&arguments.input)?;
@@ -100,13 +101,13 @@ fn read(path: &Path) -> Result<Script> {
             &format!("this file cannot be read: {error}; give --input a JSON file of {SHAPES}"),
         )
     })?;
-    // Editors on Windows begin a file with this mark.
+    // Editors on Windows may start a file with this mark.
     let text = text.trim_start_matches('\u{feff}');
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let cure = if text.contains("NaN") || text.contains("Infinity") {
             "JSON has no NaN and no Infinity: write finite numbers"
         } else {
-            "mend the text at that place"
+            "fix the text there"
         };
         wrong(path, &format!("this cannot be read as JSON: {error}; {cure}"))
     })?;
@@ -124,7 +125,7 @@ fn read(path: &Path) -> Result<Script> {
     })
 }
 
-/// Refuses a script that does not fit the environment.
+/// Rejects a script that does not match the environment.
 fn check(script: &Script, env: &mut dyn Env, robot: &str) -> std::result::Result<(), String> {
     let (nq, nv) = env.settable().map_or((0, 0), |env| env.state_sizes());
     let spec = env.spec();
@@ -155,7 +156,7 @@ fn check(script: &Script, env: &mut dyn Env, robot: &str) -> std::result::Result
     Ok(())
 }
 
-/// Steps through the script, on beyond terminations and the horizon.
+/// Steps through the script, continuing after terminations and beyond the horizon.
 fn replay(script: &Script, env: &mut dyn Env, signals: bool) -> Record {
     let mut observation = vec![0.0; env.spec().observation];
     if let Some(env) = env.settable() {
@@ -179,7 +180,7 @@ fn replay(script: &Script, env: &mut dyn Env, signals: bool) -> Record {
 }
 
 impl Record {
-    /// Notes the signals of the present state, where they are asked for.
+    /// Records the signals of the current state, if requested.
     fn watch(&mut self, env: &mut dyn Env) {
         let Some(signals) = &mut self.signals else { return };
         let mut values = vec![0.0; env.spec().signals.len()];
@@ -190,7 +191,7 @@ impl Record {
     }
 }
 
-/// The record in short.
+/// A summary of the record.
 fn table(record: &Record) -> String {
     let first = record.terminated.iter().position(|&terminated| terminated);
     let last: Vec<String> = record.observations[record.rewards.len()]
@@ -200,7 +201,7 @@ fn table(record: &Record) -> String {
     format!(
         "steps              {}\nsum of rewards     {:.6}\nfirst termination  {}\nlast observation   {}\n",
         record.rewards.len(),
-        // A sum of nothing would be -0.
+        // An empty sum would be -0.
         record.rewards.iter().sum::<f64>() + 0.0,
         first.map_or("none".into(), |step| format!("in step {}", step + 1)),
         last.join(" ")

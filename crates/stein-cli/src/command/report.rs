@@ -9,10 +9,12 @@ use clap::Args;
 use serde_json::{Map, Value};
 use stein::Result;
 use stein::env::Registry;
+use stein::files::{atomic, plain};
 use stein::plot;
+use stein::policy::Ensemble;
 use stein::policy::evaluate::evaluate;
-use stein::run::atomic;
 use stein::run::folder::RunFolder;
+use stein::run::load::Loaded;
 use stein::run::metrics::Table;
 use stein::run::report::report;
 use stein::run::settings::{Settings, differences};
@@ -20,7 +22,7 @@ use stein::run::settings::{Settings, differences};
 pub use self::experiment::of_experiment;
 use self::page::{Cell, Line, Page};
 use super::compare::{measures, names};
-use super::eval::{check_episodes, load, number};
+use super::eval::{check_episodes, number};
 use super::plot::figures;
 use crate::options::Threads;
 use crate::{Ended, print};
@@ -55,7 +57,7 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
         [folder] => folder.join("report.html"),
         _ => PathBuf::from("report.html"),
     };
-    let html = pool.install(|| match &folders[..] {
+    let html = pool.run(|| match &folders[..] {
         [folder] if folder.join("table.json").is_file() => of_experiment(folder, registry),
         [folder] => of_run(folder, episodes, registry),
         several => of_runs(several, episodes, registry),
@@ -79,7 +81,12 @@ struct Shown {
 
 fn open(path: &Path, episodes: usize, registry: &Registry) -> Result<Shown> {
     let folder = RunFolder::open(path)?;
-    let (settings, ensemble, iterations) = load(path, None, registry)?;
+    let Loaded {
+        settings,
+        ensemble,
+        iteration: iterations,
+        ..
+    } = Ensemble::load(path, None, registry)?;
     let seen = evaluate(&ensemble, settings.task.as_ref(), settings.config.seed, episodes, false)?;
     Ok(Shown {
         report: report(&settings, &seen)?,
@@ -117,7 +124,7 @@ fn of_run(path: &Path, episodes: usize, registry: &Registry) -> Result<String> {
     );
     page.heading("Policies");
     page.remark(&format!(
-        "{episodes} episodes each, acting by their means. A click on a head sorts."
+        "{episodes} episodes each with mean actions. A click on a head sorts."
     ));
     policies(&mut page, &run.report);
     page.heading("The ensemble");
@@ -128,7 +135,7 @@ fn of_run(path: &Path, episodes: usize, registry: &Registry) -> Result<String> {
         pictures.push((name.replace('_', " "), "image/png", plot::png(figure)?));
     }
     let film = path.join("figures/video.gif");
-    if let Ok(bytes) = std::fs::read(&film) {
+    if let Some(bytes) = plain::read_own(&film, LARGEST) {
         pictures.push(("film of all policies".into(), "image/gif", bytes));
     }
     show(&mut page, pictures, path);
@@ -185,9 +192,14 @@ fn x_axis(table: &Table) -> &'static str {
 fn points(table: &Table, name: &str) -> Vec<[f64; 2]> {
     let steps = table.column("env_steps").or_else(|| table.column("iteration"));
     let (steps, values) = (steps.unwrap_or_default(), table.column(name).unwrap_or_default());
-    let stride = steps.len().div_ceil(POINTS).max(1);
-    let all = steps.iter().zip(values).map(|(&x, y)| [x, y]);
-    all.skip((steps.len().max(1) - 1) % stride).step_by(stride).collect()
+    thinned(steps.iter().zip(values).map(|(&x, y)| [x, y]).collect())
+}
+
+/// So many points of a curve as can be told apart, its last one among them.
+fn thinned(points: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
+    let stride = points.len().div_ceil(POINTS).max(1);
+    let first = (points.len().max(1) - 1) % stride;
+    points.into_iter().skip(first).step_by(stride).collect()
 }
 
 /// A table of the policies' measures.
@@ -230,6 +242,9 @@ fn cell(value: &Value) -> Cell {
     Cell::number(number(value), value.as_f64().unwrap_or(f64::NAN))
 }
 
+/// The largest picture that is read. What does not fit the report is named there, if it is not larger than this.
+const LARGEST: u64 = 100_000_000;
+
 /// As many pictures as a report may hold; the others are named.
 fn show(page: &mut Page, pictures: Vec<(String, &str, Vec<u8>)>, folder: &Path) {
     if pictures.is_empty() {
@@ -259,7 +274,7 @@ fn changed(settings: &Settings, registry: &Registry) -> Result<String> {
     let mut env = toml::Table::new();
     env.insert("name".into(), settings.env().into());
     usual.insert("env".into(), env.into());
-    usual.insert("method".into(), settings.config.method.clone().into());
+    usual.insert("method".into(), settings.config.method.name().into());
     let usual = Settings::resolve(usual, "the defaults", registry)?;
     let lines = differences(&usual.config, &settings.config)
         .into_iter()
@@ -269,20 +284,29 @@ fn changed(settings: &Settings, registry: &Registry) -> Result<String> {
     Ok(if text.is_empty() { "none\n".into() } else { text })
 }
 
-/// By what, where and how long.
+/// By what, where and how long: runs of this program.
 fn facts(page: &mut Page, steps: usize, seconds: f64) {
+    let origin = (option_env!("STEIN_COMMIT").map(String::from), machine());
+    made_by(page, steps, seconds, &[origin]);
+}
+
+/// The same of runs by these commits on these machines.
+fn made_by(page: &mut Page, steps: usize, seconds: f64, origins: &[(Option<String>, String)]) {
     page.heading("How it was made");
+    let each = origins.iter().map(|(commit, machine)| match commit {
+        Some(commit) => format!("commit {commit} on {machine}"),
+        None => format!("on {machine}"),
+    });
     page.paragraph(&format!(
-        "stein {}{}; {steps} environment steps in {} of training. This page was made on {}.",
+        "stein {}; {steps} environment steps in {} of training; {}.",
         env!("CARGO_PKG_VERSION"),
-        option_env!("STEIN_COMMIT").map_or(String::new(), |commit| format!(", commit {commit}")),
         in_words(seconds),
-        machine()
+        each.collect::<Vec<_>>().join("; ")
     ));
 }
 
 /// The processor, how many of its cores, and the system.
-fn machine() -> String {
+pub fn machine() -> String {
     let processor = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         Some(line.split_once(':')?.1.trim().to_string())
@@ -327,7 +351,7 @@ fn of_runs(paths: &[PathBuf], episodes: usize, registry: &Registry) -> Result<St
         names.iter().cloned().zip(shown.iter().map(|run| &run.report)).collect();
     page.heading("Ensembles");
     page.remark(&format!(
-        "{episodes} episodes a policy, acting by their means. A click on a head sorts."
+        "{episodes} episodes per policy with mean actions. A click on a head sorts."
     ));
     ensemble(&mut page, &reports);
     page.heading("Learning curves");

@@ -1,7 +1,12 @@
 //! `stein reproduce`: trains all cases of an experiment on several seeds and makes one table of them.
 
+mod experiment;
+mod grid;
 mod pace;
+mod pictures;
 mod plan;
+mod record;
+mod seeds;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -11,27 +16,29 @@ use std::sync::mpsc;
 use clap::Args;
 use serde_json::{Map, Value};
 use stein::env::{Episode, Registry};
-use stein::plot::{draw, learning};
+use stein::files::{atomic, plain};
 use stein::policy::Ensemble;
 use stein::policy::evaluate::evaluate;
-use stein::run::atomic;
 use stein::run::folder::RunFolder;
 use stein::run::metrics::Table;
 use stein::run::report::report;
-use stein::run::settings::{Settings, differences};
+use stein::run::settings::Settings;
 use stein::train::Trainer;
-use stein::video::{FilmConfig, Format, encode, png};
 use stein::{Error, Result};
 
 use self::pace::Pace;
-use self::plan::{Case, Curve, Plan};
+use self::pictures::pictures;
+use self::plan::{Case, Plan};
+use self::record::{Evaluation, check_settings};
 use self::table::{Measures, Row};
-use super::report::of_experiment;
+use super::report::{machine, of_experiment};
 use super::train::{saved, stop_all, stop_on_interrupt, stopping, train_to_the_end};
-use super::video::film;
 use crate::options::Threads;
 use crate::progress::Label;
-use crate::{Ended, print, tell};
+use crate::{Ended, be_quiet, print_unless_quiet, tell};
+
+pub use self::experiment::Curve;
+pub use self::record::Record;
 
 /// Arguments of `stein reproduce`.
 #[derive(Args)]
@@ -54,6 +61,12 @@ pub struct Arguments {
     /// Runs side by side, each on its share of the threads
     #[arg(long, value_name = "J", default_value_t = 1)]
     jobs: usize,
+    /// Train nothing: tables, figures and report of the runs that are finished
+    #[arg(long)]
+    finished: bool,
+    /// Say nothing but what went wrong
+    #[arg(long, short)]
+    quiet: bool,
     #[command(flatten)]
     threads: Threads,
 }
@@ -66,8 +79,20 @@ struct Trained {
     measures: Measures,
     /// Return over the steps of each policy: of all, or of the one that is best after training.
     curve: Vec<[f64; 2]>,
-    /// What the pictures are made of, where it is the first seed of its case.
+    /// What the pictures are made of, where it is the first seed of its case and its policies are at hand.
     shown: Option<Shown>,
+}
+
+impl Trained {
+    fn new(record: &Record, plan: &Plan, settings: &Settings) -> Trained {
+        let steps = settings.config.steps as f64;
+        let curve = record.curve(plan.curve).into_iter();
+        Trained {
+            measures: record.measures(),
+            curve: curve.map(|[iteration, y]| [iteration * steps, y]).collect(),
+            shown: None,
+        }
+    }
 }
 
 /// The first seed of a case.
@@ -77,27 +102,22 @@ struct Shown {
     episodes: Vec<Vec<Episode>>,
 }
 
-/// Films of an experiment: small, so that a report has room for them.
-const FILM: FilmConfig = FilmConfig {
-    seconds: 5.0,
-    rate: 10,
-    width: 120,
-    height: 90,
-};
-
-/// A case's title and the curve of each of its seeds.
-type Curves<'a> = (&'a str, Vec<Vec<[f64; 2]>>);
-
 /// What has become of a run: none where it was interrupted.
 type Finished = Result<Option<Trained>>;
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
+    be_quiet(arguments.quiet);
     let pools = arguments.threads.pools(arguments.jobs)?;
     // Of this thread, for films.
     let own = arguments.threads.pool()?;
     let plan = Plan::new(&arguments)?;
     stop_on_interrupt()?;
     let figures = plan.out.join("figures");
+    // What is written there must not lead elsewhere; the folder itself may be a link.
+    let folders = plan.cases.iter().map(|case| plan.out.join(&case.label));
+    for folder in folders.chain([figures.clone()]) {
+        plain::check_folder(&folder)?;
+    }
     std::fs::create_dir_all(&figures).map_err(|error| Error::io("create the folder", &figures, error))?;
     let runs: Vec<(&Case, u64)> = plan
         .cases
@@ -117,12 +137,12 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
                 while !stopping() {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(&(case, seed)) = runs.get(number) else { break };
-                    let result = pool.install(|| {
+                    let result = pool.run(|| {
                         let label = Label {
                             name: side_by_side.then(|| format!("{} seed {seed}", case.label)),
                             heading: pace.heading(number),
                         };
-                        train(plan, case, seed, registry, label)
+                        train(plan, case, seed, registry, label, arguments.finished)
                     });
                     pace.ended();
                     if result.is_err() {
@@ -136,20 +156,27 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
             });
         }
         drop(sender);
-        let mut written = 0;
+        let mut drawn = vec![false; plan.cases.len()];
+        let mut show = |finished: &[Option<Trained>]| -> Result<()> {
+            let done = cases(&plan, finished);
+            write(&plan, &rows(&done))?;
+            pictures(&plan, &done, &mut drawn, &figures, &own)
+        };
+        let mut unwritten = false;
         for (number, result) in receiver {
             match result {
                 Ok(trained) => finished[number] = trained,
                 Err(error) => failures.push((number, error)),
             }
-            // After every case, so that there is something to look at while the others train; in the order of the file.
-            let rows = rows(&plan, &finished);
-            if rows.len() > written {
-                let before = std::mem::replace(&mut written, rows.len());
-                write(&plan, &rows)
-                    .and_then(|()| pictures(&plan, &finished, before, &figures, &own))
-                    .inspect_err(|_| stop_all())?;
+            // After every case, so that there is something to look at while the others train.
+            unwritten |= finished[number].is_some();
+            if unwritten && is_complete(&plan, &finished, runs[number].0) {
+                show(&finished).inspect_err(|_| stop_all())?;
+                unwritten = false;
             }
+        }
+        if unwritten {
+            show(&finished)?;
         }
         Ok(())
     })?;
@@ -158,36 +185,62 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     if let Some((_, error)) = failures.into_iter().next() {
         return Err(error);
     }
-    let rows = rows(&plan, &finished);
-    if rows.len() < plan.cases.len() {
+    let done = cases(&plan, &finished);
+    if finished.iter().any(Option::is_none) && !arguments.finished {
         tell(&format!("stopped; everything is saved: {CURE}"));
         return Ok(Ended::Interrupted);
     }
+    if done.is_empty() {
+        return Err(Error::input(format!(
+            "no run in {} is finished yet: leave out --finished to train them",
+            plan.out.display()
+        )));
+    }
     let html = of_experiment(&plan.out, registry)?;
     atomic::write(&plan.out.join("report.html"), html.as_bytes())?;
-    print(&table::markdown(&plan, &rows));
+    print_unless_quiet(&table::markdown(&plan, &rows(&done)));
     Ok(Ended::Done)
 }
 
-/// The finished runs of each case, as far as all cases before it are finished too.
-fn cases<'a>(plan: &'a Plan, finished: &'a [Option<Trained>]) -> Vec<(&'a Case, Vec<&'a Trained>)> {
+/// A case and its finished runs, with their seeds.
+struct Done<'a> {
+    /// Its place in the plan.
+    number: usize,
+    case: &'a Case,
+    runs: Vec<(u64, &'a Trained)>,
+}
+
+/// The cases of which a run is finished.
+fn cases<'a>(plan: &'a Plan, finished: &'a [Option<Trained>]) -> Vec<Done<'a>> {
     let mut rest = finished;
     let mut cases = Vec::new();
-    for case in &plan.cases {
+    for (number, case) in plan.cases.iter().enumerate() {
         let (own, others) = rest.split_at(case.seeds.len());
         rest = others;
-        match own.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() {
-            Some(trained) => cases.push((case, trained)),
-            None => break,
+        let each = case.seeds.iter().zip(own);
+        let runs: Vec<_> = each
+            .filter_map(|(&seed, run)| run.as_ref().map(|run| (seed, run)))
+            .collect();
+        if !runs.is_empty() {
+            cases.push(Done { number, case, runs });
         }
     }
     cases
 }
 
-fn rows<'a>(plan: &'a Plan, finished: &'a [Option<Trained>]) -> Vec<Row<'a>> {
-    let measures = |trained: Vec<&'a Trained>| trained.into_iter().map(|trained| &trained.measures).collect();
-    let cases = cases(plan, finished).into_iter();
-    cases.map(|(case, trained)| (case, measures(trained))).collect()
+/// Whether all seeds of a case are finished.
+fn is_complete(plan: &Plan, finished: &[Option<Trained>], case: &Case) -> bool {
+    let mut done = cases(plan, finished).into_iter();
+    done.any(|done| done.case.label == case.label && done.runs.len() == case.seeds.len())
+}
+
+fn rows<'a>(done: &[Done<'a>]) -> Vec<Row<'a>> {
+    let row = |done: &Done<'a>| Row {
+        case: done.case,
+        seeds: done.runs.iter().map(|(seed, _)| *seed).collect(),
+        runs: done.runs.iter().map(|(_, run)| &run.measures).collect(),
+    };
+    done.iter().map(row).collect()
 }
 
 fn write(plan: &Plan, rows: &[Row]) -> Result<()> {
@@ -200,101 +253,45 @@ fn write(plan: &Plan, rows: &[Row]) -> Result<()> {
     atomic::write(&plan.out.join("runs.csv"), table::runs_csv(rows).as_bytes())
 }
 
-/// Draws the learning curves of all cases so far, a picture for each task, and the first seed of those that come after the `before` known ones.
-fn pictures(
-    plan: &Plan,
-    finished: &[Option<Trained>],
-    before: usize,
-    out: &Path,
-    pool: &rayon::ThreadPool,
-) -> Result<()> {
-    let cases = cases(plan, finished);
-    // Returns of different tasks have no axis in common.
-    let mut tasks: Vec<(&str, Vec<Curves>)> = Vec::new();
-    for (number, (case, trained)) in cases.iter().enumerate() {
-        let at = tasks.iter().position(|(task, _)| *task == case.task());
-        let at = at.unwrap_or_else(|| {
-            tasks.push((case.task(), Vec::new()));
-            tasks.len() - 1
-        });
-        let curves = trained.iter().map(|trained| trained.curve.clone()).collect();
-        tasks[at].1.push((&case.title, curves));
-        let shown = trained.first().and_then(|first| first.shown.as_ref());
-        let new = shown.filter(|_| number >= before);
-        if let Some(shown) = new.filter(|_| case.film) {
-            film_of(shown, &out.join(format!("{}_film.gif", case.label)), pool)?;
-        }
-        for (name, mut figure) in new
-            .into_iter()
-            .flat_map(|shown| shown.settings.task.figures(&shown.episodes))
-        {
-            figure.add_to_title(&format!(" ({}, seed {})", case.title, case.seeds[0]));
-            draw(&figure, &out.join(format!("{}_{name}", case.label)))?;
-        }
-    }
-    let alone = plan.cases.iter().all(|case| case.task() == plan.cases[0].task());
-    for (task, curves) in &tasks {
-        let of_task = || plan.cases.iter().filter(|case| case.task() == *task);
-        let most = of_task().map(|case| case.seeds.len()).max().unwrap_or(0);
-        let least = of_task().map(|case| case.seeds.len()).min().unwrap_or(0);
-        let seeds = if most == least {
-            format!("{most} seeds")
-        } else {
-            format!("{least} to {most} seeds")
-        };
-        let (whose, name) = if alone {
-            (plan.name.clone(), "learning_curves".into())
-        } else {
-            (format!("{}: {task}", plan.name), format!("learning_curves_{task}"))
-        };
-        let title = match plan.curve {
-            Curve::Mean => format!("Mean return of the policies ({whose}, {seeds})"),
-            Curve::Best => format!("Return of the policy that is best after training ({whose}, {seeds})"),
-        };
-        draw(&learning::comparison(&title, curves), &out.join(name))?;
-    }
-    let rows = rows(plan, finished);
-    for (task, _) in &tasks {
-        let name = if alone { "seeds".into() } else { format!("seeds_{task}") };
-        draw(&table::figure(plan, &rows, task), &out.join(name))?;
-    }
-    Ok(())
-}
-
-/// Films an ensemble, where the task and this machine can; else says why not.
-fn film_of(shown: &Shown, path: &Path, pool: &rayon::ThreadPool) -> Result<()> {
-    let Shown { settings, ensemble, .. } = shown;
-    match film(settings, ensemble, 0..ensemble.n(), settings.config.seed, FILM, pool) {
-        Ok(None) => Ok(()),
-        Ok(Some(mut film)) => {
-            let (moving, strip) = encode(&mut film, Format::Gif, || ())?;
-            atomic::write(&path.with_extension("png"), &png(&strip)?)?;
-            atomic::write(path, &moving)
-        }
-        Err(error) => {
-            tell(&format!("no film of {}: {error}", settings.env()));
-            Ok(())
-        }
-    }
-}
-
-/// Trains a case on a seed, or takes the run that is there already, and evaluates it; none where it was interrupted.
-fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, label: Label) -> Finished {
+/// Trains a case on a seed, or takes the run or the record that is there already; none where it was interrupted, or where it is
+/// not finished and `finished` says that nothing is trained.
+fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, label: Label, finished: bool) -> Finished {
     let path = plan.out.join(&case.label).join(format!("seed{seed}"));
-    let (folder, settings) = open(&path, plan.settings(case, seed, registry)?, registry)?;
+    let asked = plan.settings(case, seed, registry)?;
+    let evaluation = Evaluation {
+        episodes: plan.episodes,
+        stochastic: case.stochastic,
+    };
+    let first = case.seeds[0] == seed;
+    let ended = path.join("summary.json").is_file();
+    let place = Record::path(&plan.out, &case.label, seed);
+    let known = match Record::read(&place)?.filter(|record| record.is_of(evaluation)) {
+        None => None,
+        Some(record) => {
+            check_settings(&place, &record.settings(&place, registry)?.config, &asked.config)?;
+            Some(record)
+        }
+    };
+    match &known {
+        // The first seed is shown, which takes its policies.
+        Some(record) if !(first && ended) => return Ok(Some(Trained::new(record, plan, &asked))),
+        None if finished && !ended => return Ok(None),
+        _ => {}
+    }
+    let (folder, settings) = open(&path, asked, registry)?;
     let mut trainer = Trainer::new(settings.config.clone(), settings.task.as_ref())?;
     let side_by_side = label.name.is_some();
     let Some(summary) = train_to_the_end(&settings, &mut trainer, &folder, label)? else {
         return Ok(None);
     };
     let (ensemble, task) = (&trainer.ensemble, settings.task.as_ref());
-    let judge = |stochastic: bool| -> Result<_> {
+    let evaluated = |stochastic: bool| -> Result<_> {
         let episodes = evaluate(ensemble, task, settings.config.seed, plan.episodes, stochastic)?;
         Ok((report(&settings, &episodes)?, episodes))
     };
     let (report, episodes, sampled) = saved(CURE, !side_by_side, || -> Result<_> {
-        let (report, episodes) = judge(false)?;
-        let sampled = case.stochastic.then(|| judge(true)).transpose()?;
+        let (report, episodes) = evaluated(false)?;
+        let sampled = case.stochastic.then(|| evaluated(true)).transpose()?;
         Ok((report, episodes, sampled))
     })?;
     let mut measures = of_ensemble(&report);
@@ -308,23 +305,23 @@ fn train(plan: &Plan, case: &Case, seed: u64, registry: &Registry, label: Label)
         .sum();
     measures.push(("wall_seconds".into(), (seconds * 10.0).round() / 10.0));
     let table = Table::read(&folder.file("metrics.csv"))?;
-    let iterations = table.column("iteration").unwrap_or_default();
-    let column = match plan.curve {
-        Curve::Mean => "return_mean".into(),
-        Curve::Best => format!("return_{}", best(&summary)),
-    };
-    let returns = table.column(&column).unwrap_or_default();
-    let steps = settings.config.steps as f64;
-    let curve = iterations.iter().zip(returns).map(|(i, r)| [i * steps, r]).collect();
-    Ok(Some(Trained {
-        measures,
-        curve,
-        shown: (case.seeds[0] == seed).then_some(Shown {
+    let curve = |column: &str| table.column(column).unwrap_or_default();
+    let (mean, best) = (curve("return_mean"), curve(&format!("return_{}", best(&summary))));
+    let mut record = Record::new(&settings.config, evaluation, &measures, [&mean, &best], machine());
+    if let Some(known) = known {
+        // Of a run that was trained before.
+        (record.commit, record.machine) = (known.commit, known.machine);
+    }
+    record.write(&place)?;
+    let mut trained = Trained::new(&record, plan, &settings);
+    if first {
+        trained.shown = Some(Shown {
             settings,
             ensemble: trainer.ensemble,
             episodes,
-        }),
-    }))
+        });
+    }
+    Ok(Some(trained))
 }
 
 /// The folder of a run and its settings: a new one, or one to go on with, whose settings may differ only where they have no
@@ -335,15 +332,8 @@ fn open(path: &Path, settings: Settings, registry: &Registry) -> Result<(RunFold
     }
     let folder = RunFolder::resume(path)?;
     let stored = folder.settings(registry)?;
-    let differ = differences(&stored.config, &settings.config);
-    match differ.into_iter().find(|(key, ..)| settings.config.has_part(key)) {
-        None => Ok((folder, stored)),
-        Some((key, old, new)) => Err(Error::input(format!(
-            "the run in {} has {key} = {old}, but the experiment asks for {new}; choose another folder with --out, or \
-             delete that run",
-            path.display()
-        ))),
-    }
+    check_settings(path, &stored.config, &settings.config)?;
+    Ok((folder, stored))
 }
 
 /// The policy with the largest return in a summary.

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use stein::env::Registry;
+use stein::files::atomic;
 use stein::policy::Ensemble;
-use stein::policy::evaluate::evaluate;
-use stein::run::atomic;
+use stein::policy::evaluate::{EPISODES, evaluate};
 use stein::run::folder::RunFolder;
 use stein::run::metrics::Table;
 use stein::run::report::report;
@@ -20,7 +23,7 @@ use stein::{Error, Result};
 
 use crate::options::TrainOptions;
 use crate::progress::{Label, Progress};
-use crate::{Ended, print, print_json, tell};
+use crate::{Ended, be_quiet, print_json, print_unless_quiet, program, say, tell};
 
 /// Arguments of `stein train`.
 #[derive(Args)]
@@ -36,6 +39,9 @@ pub struct Arguments {
     /// Print the summary as one JSON object on stdout, and nothing else there
     #[arg(long)]
     json: bool,
+    /// Say nothing but what went wrong, and what --json asks for
+    #[arg(long, short)]
+    quiet: bool,
 }
 
 /// Training should stop after the present iteration.
@@ -45,37 +51,43 @@ static STOP: AtomicBool = AtomicBool::new(false);
 static FAREWELL: Mutex<Option<String>> = Mutex::new(None);
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
+    be_quiet(arguments.quiet);
     let pool = arguments.options.threads.pool()?;
     let (settings, place) = prepare(&arguments, registry)?;
     // Before the folder is made: settings that turn out not to work leave none behind.
-    let mut trainer = pool.install(|| Trainer::new(settings.config.clone(), settings.task.as_ref()))?;
+    let trainer = pool.run(|| Trainer::new(settings.config.clone(), settings.task.as_ref()));
+    // What is wrong in a file is told together with its name.
+    let mut trainer = trainer.map_err(|error| match &arguments.options.config {
+        Some(file) => error.within(&file.display().to_string()),
+        None => error,
+    })?;
     let folder = match place {
         Place::New(path) => RunFolder::create(&path, &settings.config)?,
         Place::Old(folder) => folder,
     };
     stop_on_interrupt()?;
-    let Some(summary) = pool.install(|| train_to_the_end(&settings, &mut trainer, &folder, Label::default()))? else {
+    let Some(summary) = pool.run(|| train_to_the_end(&settings, &mut trainer, &folder, Label::default()))? else {
         tell(&format!(
-            "stopped after iteration {} of {}; everything is saved: go on with `stein train --resume --out {}`",
+            "stopped after iteration {} of {}; everything is saved: {}",
             trainer.iteration(),
             settings.config.iterations,
-            folder.path().display()
+            go_on(&folder)
         ));
         return Ok(Ended::Interrupted);
     };
     if arguments.json {
         print_json(&summary);
     } else {
-        let path = folder.path().display();
+        let (stein, path) = (program::name(), folder.path().display());
         // Only what has a pose can be filmed.
         let seen = settings.task.make().is_ok_and(|env| !env.pose().is_empty());
         let film = if seen {
-            format!("  stein video {path}\n")
+            format!("  {stein} video {path}\n")
         } else {
             String::new()
         };
-        print(&format!(
-            "done: {path}\n  stein eval {path}\n  stein plot {path}\n{film}"
+        print_unless_quiet(&format!(
+            "done: {path}\n  {stein} eval {path}\n  {stein} plot {path}\n{film}"
         ));
     }
     Ok(Ended::Done)
@@ -101,14 +113,23 @@ pub fn train_to_the_end(
         .iter()
         .sum();
     if alone && !folder.file("summary.json").exists() {
-        tell(&format!("evaluating {EPISODES} episodes of each policy"));
+        say(&format!("evaluating {EPISODES} episodes of each policy"));
     }
-    let cure = format!("go on with `stein train --resume --out {}`", folder.path().display());
-    let summary = saved(&cure, alone, || {
+    let summary = saved(&go_on(folder), alone, || {
         summarise(settings, &trainer.ensemble, trainer.iteration(), seconds)
     })?;
+    folder.check(&settings.config)?;
     atomic::write(&folder.file("summary.json"), format!("{summary:#}\n").as_bytes())?;
     Ok(Some(summary))
+}
+
+/// How a run is gone on with.
+fn go_on(folder: &RunFolder) -> String {
+    format!(
+        "go on with `{} train --resume --out {}`",
+        program::name(),
+        folder.path().display()
+    )
 }
 
 /// Where a run goes.
@@ -123,14 +144,26 @@ enum Place {
 fn prepare(arguments: &Arguments, registry: &Registry) -> Result<(Settings, Place)> {
     let options = &arguments.options;
     if options.env.is_none() && options.config.is_none() && !(arguments.resume && arguments.out.is_some()) {
-        return Err(Error::input(
-            "which environment? As in `stein train maze`; `stein envs` lists them",
-        ));
+        let stein = program::name();
+        return Err(Error::input(format!(
+            "which environment? As in `{stein} train {}`; `{stein} envs` lists them",
+            any(registry)
+        )));
     }
-    if let (true, Some(out)) = (arguments.resume, &arguments.out)
-        && out.join("config.toml").is_file()
-    {
-        return resume(options, out, registry);
+    if let (true, Some(out)) = (arguments.resume, &arguments.out) {
+        if out.join("config.toml").is_file() {
+            return resume(options, out, registry);
+        }
+        if options.env.is_none() && options.config.is_none() {
+            return Err(Error::input(format!(
+                "there is no run in {} to go on with (it has no config.toml); check the path, or begin one, as in `{} train \
+                 {} --out {}`",
+                out.display(),
+                program::name(),
+                any(registry),
+                out.display()
+            )));
+        }
     }
     let settings = options.resolve(registry)?;
     let out = arguments.out.clone().unwrap_or_else(|| {
@@ -141,6 +174,11 @@ fn prepare(arguments: &Arguments, registry: &Registry) -> Result<(Settings, Plac
         return resume(options, &out, registry);
     }
     Ok((settings, Place::New(out)))
+}
+
+/// An environment to name in examples: the first there is.
+fn any(registry: &Registry) -> &'static str {
+    registry.list().next().map_or("ENV", |(name, _)| name)
 }
 
 /// Settings of a run that goes on: those of its folder. Options may repeat them and may change `iterations`.
@@ -187,24 +225,41 @@ pub fn stop_all() {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// The first Ctrl-C asks to stop after the present iteration, the second stops at once.
-pub fn stop_on_interrupt() -> Result<()> {
-    ctrlc::set_handler(|| {
-        let farewell = FAREWELL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-        if let Some(line) = farewell {
-            tell(&line);
-            std::process::exit(130);
-        }
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        tell("stopping after this iteration (again to stop at once and go back to the last checkpoint)");
-    })
-    .map_err(|error| Error::failed(format!("cannot watch for Ctrl-C: {error}")))
-}
+/// How long a program that is told to end (SIGTERM, as `timeout` and schedulers send it) may take for its iteration: who sends
+/// it often kills soon after.
+const GRACE: Duration = Duration::from_millis(1700);
 
-/// Episodes of the final policies for `summary.json`.
-const EPISODES: usize = 5;
+/// The first Ctrl-C asks to stop after the present iteration, the second stops at once. SIGTERM and SIGHUP ask for the same, and
+/// stop at once where the iteration does not end in time: the run goes on from its last checkpoint then, to the same bits.
+pub fn stop_on_interrupt() -> Result<()> {
+    let failed = |error| Error::failed(format!("cannot watch for Ctrl-C: {error}"));
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let farewell = FAREWELL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+            if let Some(line) = farewell {
+                tell(&line);
+                std::process::exit(130);
+            }
+            let again = STOP.swap(true, Ordering::Relaxed);
+            if signal != SIGINT {
+                tell("stopping after this iteration, or at once where it takes more than 2 s");
+                std::thread::spawn(|| {
+                    std::thread::sleep(GRACE);
+                    tell(
+                        "stopped within an iteration; all before the last checkpoint is saved: go on with --resume and the same --out",
+                    );
+                    std::process::exit(130);
+                });
+            } else if again {
+                std::process::exit(130);
+            } else {
+                tell("stopping after this iteration (again to stop at once and go back to the last checkpoint)");
+            }
+        }
+    });
+    Ok(())
+}
 
 fn summarise(settings: &Settings, ensemble: &Ensemble, iterations: usize, seconds: f64) -> Result<serde_json::Value> {
     let config = &settings.config;

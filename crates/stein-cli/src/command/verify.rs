@@ -1,13 +1,13 @@
-//! `stein verify`: the ratio estimators beside exact answers, on random systems or on a tabular problem from a file.
+//! `stein verify`: the ratio estimators against exact ratios, on random systems or on a tabular problem from a file.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use rayon::prelude::*;
 use serde_json::{Map, json};
+use stein::config::Config;
 use stein::env::Registry;
-use stein::ratio::{self, ESTIMATORS};
-use stein::run::config::Config;
+use stein::parallel;
+use stein::ratio::EstimatorChoice;
 use stein::run::settings;
 use stein::truth::TabularProblem;
 use stein::verify::drifting::{self, Drift};
@@ -25,29 +25,28 @@ pub struct Arguments {
     /// Seed of the random systems, the data and the networks
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many seeds, from --seed on
+    /// Number of seeds, starting at --seed
     #[arg(long, value_name = "K", default_value_t = 1, conflicts_with = "mdp")]
     seeds: u64,
     /// Also rings of 16 states and 4 actions with γ = 0.95
     #[arg(long, conflicts_with = "mdp")]
     full: bool,
-    /// Only the systems with this in their name, as in ring, terminating, linear-gaussian or (--training) walker2d
+    /// Only systems whose name contains this, as in ring, terminating, linear-gaussian or (--training) walker2d
     #[arg(long, value_name = "NAME", conflicts_with = "mdp")]
     system: Option<String>,
-    /// Only this estimator: nce, dualdice, valuedice or gendice
-    #[arg(long, conflicts_with = "mdp")]
+    #[arg(long, conflicts_with = "mdp", help = format!("Only this estimator: {}", EstimatorChoice::in_words()))]
     estimator: Option<String>,
-    /// Instead, how well ratios follow moving policies with few samples and updates, as in training: on a ring, on a
-    /// linear-Gaussian system of 20 dimensions and on robots
+    /// Instead, check how well ratios track changing policies with few samples and updates, as in training: on a ring,
+    /// on a linear-Gaussian system of 20 dimensions and on robots
     #[arg(long, conflicts_with_all = ["mdp", "full"])]
     training: bool,
     /// A setting of [ratio] for --training, as in ratio.epochs=4 (may be repeated)
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// A tabular problem of two policies instead (docs/verify.md describes the JSON)
+    /// Use this tabular problem of two policies instead (docs/verify.md describes the JSON)
     #[arg(long, value_name = "FILE")]
     mdp: Option<PathBuf>,
-    /// Transitions drawn of each policy of --mdp
+    /// Transitions per policy for --mdp
     #[arg(long, value_name = "N", default_value_t = SAMPLES, requires = "mdp")]
     samples: usize,
     #[command(flatten)]
@@ -57,7 +56,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Most transitions drawn of a policy.
+/// Maximum number of transitions per policy.
 const MOST_SAMPLES: usize = 1_000_000_000;
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
@@ -68,9 +67,9 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     }
     let pool = arguments.threads.pool()?;
     match &arguments.mdp {
-        Some(path) => pool.install(|| file(path, &arguments)),
-        None if arguments.training => pool.install(|| training(&arguments, registry)),
-        None => pool.install(|| systems(&arguments)),
+        Some(path) => pool.run(|| file(path, &arguments)),
+        None if arguments.training => pool.run(|| training(&arguments, registry)),
+        None => pool.run(|| systems(&arguments)),
     }
 }
 
@@ -84,20 +83,20 @@ fn seeds(arguments: &Arguments) -> Result<Vec<u64>> {
     Ok((arguments.seed..arguments.seed + arguments.seeds).collect())
 }
 
-fn estimators(arguments: &Arguments) -> Result<&'static [&'static str]> {
+fn estimators(arguments: &Arguments) -> Result<Vec<EstimatorChoice>> {
     match &arguments.estimator {
-        Some(name) => Ok(std::slice::from_ref(ratio::known(name)?)),
-        None => Ok(ESTIMATORS),
+        Some(name) => Ok(vec![EstimatorChoice::named(name)?]),
+        None => Ok(EstimatorChoice::all().collect()),
     }
 }
 
-/// Robots whose runs are watched.
+/// Robots used by --training.
 const ROBOTS: [&str; 2] = ["halfcheetah", "walker2d"];
 
-/// The ring whose policies climb, in --training.
+/// The ring of --training, whose policies follow exact gradients.
 const RING: &str = "ring";
 
-/// Ratios of policies that move, with the settings of training.
+/// Ratios of changing policies, with the settings of training.
 fn training(arguments: &Arguments, registry: &Registry) -> Result<Ended> {
     let (seeds, estimators) = (seeds(arguments)?, estimators(arguments)?);
     let mut table = toml::Table::new();
@@ -107,7 +106,7 @@ fn training(arguments: &Arguments, registry: &Registry) -> Result<Ended> {
                 "--set {pair}: only settings of [ratio] matter here, as in ratio.epochs=4"
             )));
         }
-        settings::set(&mut table, pair)?;
+        settings::set(&mut table, pair).map_err(|error| error.within("--set"))?;
     }
     let config = Config::from_table(table, "the command line")?;
     config.validate()?;
@@ -124,7 +123,7 @@ fn training(arguments: &Arguments, registry: &Registry) -> Result<Ended> {
     }
     let cases: Vec<_> = estimators
         .iter()
-        .flat_map(|name| seeds.iter().map(move |&seed| (*name, seed)))
+        .flat_map(|&estimator| seeds.iter().map(move |&seed| (estimator, seed)))
         .collect();
     let mut followed = Vec::new();
     let mut verdicts: Vec<Verdict> = Vec::new();
@@ -132,15 +131,19 @@ fn training(arguments: &Arguments, registry: &Registry) -> Result<Ended> {
         match name {
             RING => {
                 let course = Course::default();
-                let follow = |&(name, seed): &(&str, u64)| follow(&course, name, &config.ratio, seed);
-                followed = cases.par_iter().map(follow).collect::<Result<Vec<Followed>>>()?;
+                let each = parallel::map(&cases[..], |_, &(estimator, seed)| {
+                    follow(&course, estimator, &config.ratio, seed)
+                });
+                followed = each.into_iter().collect::<Result<Vec<Followed>>>()?;
             }
             drifting::NAME => {
                 let drift = Drift::default();
-                let follow = |&(name, seed): &(&str, u64)| drifting::follow(&drift, name, &config.ratio, seed);
-                verdicts.extend(cases.par_iter().map(follow).collect::<Result<Vec<_>>>()?);
+                let each = parallel::map(&cases[..], |_, &(estimator, seed)| {
+                    drifting::follow(&drift, estimator, &config.ratio, seed)
+                });
+                verdicts.extend(each.into_iter().collect::<Result<Vec<_>>>()?);
             }
-            // A build without the simulator has no robots to watch.
+            // A build without the simulator has no robots.
             robot if !known.contains(&robot) => {
                 tell(&format!("{robot} is left out: this program was built without it"))
             }
@@ -149,7 +152,14 @@ fn training(arguments: &Arguments, registry: &Registry) -> Result<Ended> {
                 for &seed in &seeds {
                     tell(&format!("{robot}, seed {seed}: a run of 30 iterations is watched"));
                     let ratio = &config.ratio;
-                    verdicts.extend(watch(&Watch::of(robot), robot, task.as_ref(), estimators, ratio, seed)?);
+                    verdicts.extend(watch(
+                        &Watch::of(robot),
+                        robot,
+                        task.as_ref(),
+                        &estimators,
+                        ratio,
+                        seed,
+                    )?);
                 }
             }
         }
@@ -159,6 +169,14 @@ fn training(arguments: &Arguments, registry: &Registry) -> Result<Ended> {
         print_json(&json!({ "passed": complaints.is_empty(), "followed": followed, "verdicts": verdicts }));
     } else {
         print(&training_tables(&followed, &verdicts));
+        if !verdicts.is_empty() {
+            let judged = verdicts.iter().filter(|verdict| verdict.judged).count();
+            print(&closing(
+                judged,
+                complaints.len(),
+                verdicts.len() - judged + followed.len(),
+            ));
+        }
     }
     match complaints.len() {
         0 => Ok(Ended::Done),
@@ -201,14 +219,14 @@ fn training_tables(followed: &[Followed], verdicts: &[Verdict]) -> String {
             match (one.missed.is_empty(), one.judged) {
                 (false, _) => "MISSED",
                 (true, true) => "ok",
-                (true, false) => "(biased here, not judged)",
+                (true, false) => "(biased here, not checked)",
             }
         );
     }
     text
 }
 
-/// Random systems, judged by the bounds.
+/// Random systems, checked against the bounds.
 fn systems(arguments: &Arguments) -> Result<Ended> {
     let (seeds, estimators) = (seeds(arguments)?, estimators(arguments)?);
     let mut systems = System::all(arguments.full);
@@ -224,9 +242,9 @@ fn systems(arguments: &Arguments) -> Result<Ended> {
     }
     let mut scores = Vec::new();
     for &seed in &seeds {
-        let of_seed = verify::verify(&systems, estimators, &[seed])?;
+        let of_seed = verify::verify(&systems, &estimators, &[seed])?;
         if seeds.len() > 1 {
-            // A seed takes minutes: something must be seen meanwhile.
+            // A seed takes minutes: show progress.
             let missed = of_seed.iter().filter_map(Score::complaint).count();
             tell(&format!("seed {seed}: {missed} bounds missed"));
         }
@@ -237,6 +255,8 @@ fn systems(arguments: &Arguments) -> Result<Ended> {
         print_json(&json!({ "passed": complaints.is_empty(), "scores": scores }));
     } else {
         print(&table(&scores));
+        let judged = scores.iter().filter(|score| score.judged).count();
+        print(&closing(judged, complaints.len(), scores.len() - judged));
     }
     match complaints.len() {
         0 => Ok(Ended::Done),
@@ -245,6 +265,16 @@ fn systems(arguments: &Arguments) -> Result<Ended> {
             complaints.join("; ")
         ))),
     }
+}
+
+/// The summary line of a table.
+fn closing(judged: usize, missed: usize, reported: usize) -> String {
+    let within = match missed {
+        0 if judged > 0 => "all within bounds".into(),
+        0 => "so none out of bounds".into(),
+        missed => format!("{missed} out of bounds"),
+    };
+    format!("{judged} checked, {within}; {reported} reported only\n")
 }
 
 /// A problem from a file: exact and estimated ratios of every pair.
@@ -263,13 +293,14 @@ fn file(path: &Path, arguments: &Arguments) -> Result<Ended> {
     })?;
     let problem = TabularProblem::from_json(&text, &source)?;
     let data = tabular::draw(&problem, samples, arguments.seed);
-    let learned: Result<Vec<_>> = ESTIMATORS
-        .par_iter()
-        .map(|name| tabular::estimate(&problem, &data, name, &patient(name), arguments.seed))
-        .collect();
+    let estimators: Vec<EstimatorChoice> = EstimatorChoice::all().collect();
+    let learned = parallel::map(&estimators[..], |_, &estimator| {
+        tabular::estimate(&problem, &data, estimator, &patient(estimator), arguments.seed)
+    });
+    let learned: Result<Vec<_>> = learned.into_iter().collect();
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let (mut estimated, mut errors, mut scores) = (Map::new(), Map::new(), Vec::new());
-    for (estimator, learned) in ESTIMATORS.iter().zip(learned?) {
+    for (estimator, learned) in estimators.into_iter().zip(learned?) {
         let rows =
             |direction: usize| -> Vec<&[Option<f64>]> { learned.zeta[direction].chunks(problem.mdp.actions).collect() };
         if learned.zeta.iter().flatten().flatten().any(|zeta| !zeta.is_finite()) {
@@ -277,10 +308,10 @@ fn file(path: &Path, arguments: &Arguments) -> Result<Ended> {
                 "{source}: {estimator} did not converge to finite ratios; try another --seed or more --samples"
             )));
         }
-        estimated.insert((*estimator).into(), json!({ "zeta_01": rows(0), "zeta_10": rows(1) }));
+        estimated.insert(estimator.to_string(), json!({ "zeta_01": rows(0), "zeta_10": rows(1) }));
         let both = tabular::scores(&name, &problem, &data, &learned, estimator, arguments.seed);
         errors.insert(
-            (*estimator).into(),
+            estimator.to_string(),
             json!({ "rmse_01": both[0].rmse, "rmse_10": both[1].rmse }),
         );
         scores.extend(both);
@@ -302,14 +333,14 @@ fn file(path: &Path, arguments: &Arguments) -> Result<Ended> {
     Ok(Ended::Done)
 }
 
-/// The preset of a problem from a file, which may be harder than the rings that the preset was made for.
-fn patient(estimator: &str) -> Preset {
+/// The preset of a problem from a file, which may be harder than the rings for which the preset was tuned.
+fn patient(estimator: EstimatorChoice) -> Preset {
     let mut preset = Preset::tabular(estimator);
     preset.updates *= 3;
     preset
 }
 
-/// One line a score.
+/// One line per score.
 fn table(scores: &[Score]) -> String {
     let width = scores
         .iter()
@@ -341,9 +372,21 @@ fn table(scores: &[Score]) -> String {
             match (score.missed.is_empty(), score.judged) {
                 (false, _) => "MISSED",
                 (true, true) => "ok",
-                (true, false) => "(biased here, not judged)",
+                (true, false) => "(biased here, not checked)",
             }
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::closing;
+
+    #[test]
+    fn the_last_line_counts() {
+        assert_eq!(closing(26, 0, 6), "26 checked, all within bounds; 6 reported only\n");
+        assert_eq!(closing(26, 2, 0), "26 checked, 2 out of bounds; 0 reported only\n");
+        assert_eq!(closing(0, 0, 4), "0 checked, so none out of bounds; 4 reported only\n");
+    }
 }

@@ -1,41 +1,42 @@
-//! `stein video`: a film of what the policies of a run do.
+//! `stein video`: a video of the policies of a run.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::ProgressBar;
-use rayon::prelude::*;
 use stein::env::Registry;
+use stein::files::atomic;
+use stein::parallel;
 use stein::policy::Ensemble;
-use stein::run::atomic;
+use stein::run::load::Loaded;
 use stein::run::settings::Settings;
-use stein::video::{Film, FilmConfig, Format, encode, png, record};
+use stein::video::{Film, FilmConfig, Format, RATES, SECONDS, SIDES, encode, png, record};
 use stein::{Error, Result};
 
-use super::eval::load;
+use super::plot::own_figures;
 use crate::options::Threads;
-use crate::{Ended, print};
+use crate::{Ended, print, program};
 
 /// Arguments of `stein video`.
 #[derive(Args)]
 pub struct Arguments {
     /// The run folder
     run: PathBuf,
-    /// Film this policy alone
+    /// Show only this policy
     #[arg(long, value_name = "K")]
     policy: Option<usize>,
-    /// Longest time shown; the film ends sooner where all episodes do
+    /// Maximum duration in seconds; the video ends earlier if all episodes do
     #[arg(long, value_name = "S", default_value_t = 10.0, allow_negative_numbers = true)]
     seconds: f64,
-    /// Pictures per second; the film runs in real time at any number
+    /// Frames per second; the video runs in real time at any rate
     #[arg(long, value_name = "N", default_value_t = 25)]
     fps: u32,
-    /// Width and height of the picture of one policy
+    /// Width and height of one policy's frame in pixels
     #[arg(long, value_name = "WxH", default_value = "240x180")]
     size: String,
     /// Seed of the episode [default: the seed of the run]
-    #[arg(long)]
+    #[arg(long, value_parser = crate::options::seed)]
     seed: Option<u64>,
     /// FILE.gif, or FILE.png for an animated PNG [default: RUN/figures/video.gif]
     #[arg(long, value_name = "FILE")]
@@ -45,23 +46,17 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
-    let [width, height] = size(&arguments.size)?;
-    let config = FilmConfig {
-        seconds: arguments.seconds,
-        rate: arguments.fps,
-        width,
-        height,
-    };
-    config.validate()?;
+    let config = config(&arguments)?;
     let pool = arguments.threads.pool()?;
-    let out = arguments.out.unwrap_or_else(|| {
-        let name = arguments
-            .policy
-            .map_or("video.gif".into(), |policy| format!("video_policy_{policy}.gif"));
-        arguments.run.join("figures").join(name)
-    });
+    let name = arguments
+        .policy
+        .map_or("video.gif".into(), |policy| format!("video_policy_{policy}.gif"));
+    let out = match arguments.out {
+        Some(out) => out,
+        None => own_figures(&arguments.run)?.join(name),
+    };
     let format = format(&out)?;
-    let (settings, ensemble, _) = load(&arguments.run, None, registry)?;
+    let Loaded { settings, ensemble, .. } = Ensemble::load(&arguments.run, None, registry)?;
     let ensemble = &ensemble;
     let policies = match arguments.policy {
         None => 0..ensemble.n(),
@@ -77,12 +72,13 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     let seed = arguments.seed.unwrap_or(settings.config.seed);
     let mut film = film(&settings, ensemble, policies, seed, config, &pool)?.ok_or_else(|| {
         Error::input(format!(
-            "{} cannot be filmed; `stein plot {}` draws what its policies do",
+            "{} cannot be filmed; `{} plot {}` draws what its policies do",
             settings.env(),
+            program::name(),
             arguments.run.display()
         ))
     })?;
-    // Before the long work, so that a place that cannot be written to costs nothing.
+    // Before the long work, so that a path that cannot be written fails early.
     if let Some(folder) = out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|error| Error::io("create the folder", folder, error))?;
     }
@@ -96,25 +92,46 @@ pub fn run(arguments: Arguments, registry: &Registry) -> Result<Ended> {
     Ok(Ended::Done)
 }
 
-/// A film of the first episode of these policies by their means; none where the task cannot be filmed at all.
+/// A video of the first episode of these policies, with mean actions; none if the task cannot be rendered.
 pub fn film(
     settings: &Settings,
     ensemble: &Ensemble,
     policies: Range<usize>,
     seed: u64,
     config: FilmConfig,
-    pool: &rayon::ThreadPool,
+    pool: &parallel::Threads,
 ) -> Result<Option<Film>> {
     let task = settings.task.as_ref();
     let Some(stage) = task.stage(config.width, config.height)? else {
         return Ok(None);
     };
-    // Collected in order, so that of several failures it is always the same one that is told.
-    let takes: Vec<_> = pool.install(|| {
-        let policies = policies.into_par_iter();
-        policies.map(|policy| record(ensemble, policy, task, seed)).collect()
-    });
+    // Collected in order, so that of several errors always the same one is reported.
+    let takes = pool.run(|| parallel::map(policies, |_, policy| record(ensemble, policy, task, seed)));
     Film::new(config, stage, takes.into_iter().collect::<Result<_>>()?).map(Some)
+}
+
+/// How the film is made. Refuses what cannot be filmed in the words of the flags.
+fn config(arguments: &Arguments) -> Result<FilmConfig> {
+    let (seconds, rate) = (arguments.seconds, arguments.fps);
+    if !SECONDS.contains(&seconds) {
+        let (least, most) = SECONDS.into_inner();
+        return Err(Error::input(format!(
+            "--seconds {seconds} is out of range: choose {least} to {most}"
+        )));
+    }
+    if !RATES.contains(&rate) {
+        let (least, most) = RATES.into_inner();
+        return Err(Error::input(format!(
+            "--fps {rate} is out of range: choose {least} to {most} pictures per second"
+        )));
+    }
+    let [width, height] = size(&arguments.size)?;
+    Ok(FilmConfig {
+        seconds,
+        rate,
+        width,
+        height,
+    })
 }
 
 /// Reads `240x180`.
@@ -123,14 +140,20 @@ fn size(text: &str) -> Result<[u32; 2]> {
         .split_once(['x', 'X'])
         .map(|(width, height)| [width.parse(), height.parse()]);
     match sides {
-        Some([Ok(width), Ok(height)]) => Ok([width, height]),
+        Some([Ok(width), Ok(height)]) if SIDES.contains(&width) && SIDES.contains(&height) => Ok([width, height]),
+        Some([Ok(_), Ok(_)]) => {
+            let (least, most) = SIDES.into_inner();
+            Err(Error::input(format!(
+                "--size {text} is out of range: choose sides of {least} to {most} pixels, as in 240x180"
+            )))
+        }
         _ => Err(Error::input(format!(
             "--size {text} is no size: write width and height in pixels, as in 240x180"
         ))),
     }
 }
 
-/// The kind of film by the ending of its file.
+/// The file format, from the extension.
 fn format(out: &Path) -> Result<Format> {
     let ending = out.extension().map(|ending| ending.to_ascii_lowercase());
     match ending.as_ref().and_then(|ending| ending.to_str()) {
@@ -143,7 +166,7 @@ fn format(out: &Path) -> Result<Format> {
     }
 }
 
-/// `FILE_strip.png` beside the film.
+/// `FILE_strip.png` next to the video.
 fn strip_path(out: &Path) -> PathBuf {
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();
     out.with_file_name(format!("{stem}_strip.png"))

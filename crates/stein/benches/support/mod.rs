@@ -2,11 +2,11 @@
 //!
 //! Per minibatch: three passes of ν, over (s,a), (s',a') and (s0,a0), and one of g, each forward and backward, then Adam.
 
-use stein::nn::{AdamConfig, Pool, Scratch, Shape, Stack, backward, clip_norm, forward, init::Init};
+use stein::nn::{AdamConfig, Gradient, Pool, Scratch, Shape, Stack, Step};
+use stein::parallel;
 use stein::rng::{Purpose, stream};
 
 use rand::RngExt;
-use rayon::prelude::*;
 
 /// Minibatches an update.
 pub const MINIBATCHES: usize = 8;
@@ -15,6 +15,7 @@ pub const BATCH: usize = 512;
 
 /// Stacks of ν and g networks with fixed random data.
 pub struct AllPairs {
+    shape: Shape,
     nu: Stack<f32>,
     g: Stack<f32>,
     data: Vec<f32>,
@@ -26,8 +27,8 @@ struct Buffers {
     next: Scratch<f32>,
     first: Scratch<f32>,
     zeta: Scratch<f32>,
-    gradient_nu: Vec<f32>,
-    gradient_g: Vec<f32>,
+    gradient_nu: Gradient<f32>,
+    gradient_g: Gradient<f32>,
 }
 
 impl Buffers {
@@ -38,8 +39,8 @@ impl Buffers {
             next: scratch(),
             first: scratch(),
             zeta: scratch(),
-            gradient_nu: vec![0.0; shape.parameters()],
-            gradient_g: vec![0.0; shape.parameters()],
+            gradient_nu: Gradient::new(shape),
+            gradient_g: Gradient::new(shape),
         }
     }
 }
@@ -48,14 +49,9 @@ impl AllPairs {
     pub fn new(members: usize, input: usize) -> Self {
         let shape = Shape::new(input, &[100, 100], 1);
         let stack = |purpose| {
-            Stack::new(
-                shape.clone(),
-                members,
-                AdamConfig::default(),
-                Init::Orthogonal,
-                (1.0, 0.1),
-                |p| stream(1, purpose, p, 0),
-            )
+            Stack::new(shape.clone(), members, AdamConfig::default(), (1.0, 0.1), |p| {
+                stream(1, purpose, p, 0)
+            })
         };
         let (nu, g) = (stack(Purpose::PolicyInit), stack(Purpose::CriticInit));
         let mut random = stream(1, Purpose::Rollout, 0, 0);
@@ -63,6 +59,7 @@ impl AllPairs {
             .map(|_| random.random_range(-1.0..1.0))
             .collect();
         AllPairs {
+            shape,
             nu,
             g,
             data,
@@ -78,13 +75,15 @@ impl AllPairs {
 
     /// One pass over the data for every member.
     pub fn update(&mut self) {
-        let shape = self.nu.shape.clone();
-        let (config, gamma) = (self.nu.config, 0.99f32);
+        let shape = &self.shape;
+        let gamma = 0.99f32;
+        let step = Step { rate: 5e-4, clip: 1.0 };
         let rows = BATCH * shape.input();
         let (pool, data) = (&self.pool, &self.data);
-        self.nu.par_members().zip(self.g.par_members()).for_each(|(nu, g)| {
+        let members = (self.nu.members_mut(), self.g.members_mut());
+        parallel::for_each(members, |_, (mut nu, mut g)| {
             pool.with(
-                || Buffers::new(&shape),
+                || Buffers::new(shape),
                 |buffers| {
                     let Buffers {
                         now,
@@ -100,9 +99,9 @@ impl AllPairs {
                         first.load_input(&part[2 * rows..]);
                         zeta.load_input(&part[..rows]);
                         for scratch in [&mut *now, &mut *next, &mut *first] {
-                            forward(&shape, nu.parameters, scratch);
+                            nu.network().forward(scratch);
                         }
-                        forward(&shape, g.parameters, zeta);
+                        g.network().forward(zeta);
                         let share = 1.0 / BATCH as f32;
                         for b in 0..BATCH {
                             let ratio = 1.0 + zeta.output(0)[b];
@@ -112,16 +111,14 @@ impl AllPairs {
                             first.output_delta(0)[b] = -(1.0 - gamma) * share;
                             zeta.output_delta(0)[b] = -share * (residual - ratio);
                         }
-                        gradient_nu.fill(0.0);
-                        gradient_g.fill(0.0);
+                        gradient_nu.clear();
+                        gradient_g.clear();
                         for scratch in [&mut *now, &mut *next, &mut *first] {
-                            backward(&shape, nu.parameters, scratch, gradient_nu);
+                            nu.network().backward(scratch, gradient_nu);
                         }
-                        backward(&shape, g.parameters, zeta, gradient_g);
-                        clip_norm(gradient_nu, 1.0);
-                        clip_norm(gradient_g, 1.0);
-                        nu.adam.step(&config, 5e-4, nu.parameters, gradient_nu);
-                        g.adam.step(&config, 5e-4, g.parameters, gradient_g);
+                        g.network().backward(zeta, gradient_g);
+                        nu.descend(gradient_nu, step);
+                        g.descend(gradient_g, step);
                     }
                 },
             );

@@ -7,8 +7,8 @@
 //! r(u)  = -u
 //! ```
 //!
-//! Table 1 prints -log u here and u·log u for the reverse: with D_f(p‖q) = ∫ q·f(p/q) the two are swapped. Its kernel
-//! is neither symmetric nor positive definite.
+//! Table 1 prints -log u here and u·log u for the reverse: with D_f(p‖q) = ∫ q·f(p/q) they are swapped. The kernel is
+//! neither symmetric nor positive definite.
 
 use super::{Divergence, sigmoid};
 

@@ -6,64 +6,71 @@
 //! ∇_{θ_i} D_ij = ∫ ∇ρ_i·r(ζ),   r(u) = f(u) - u·f'(u)                                 Equation 4, for any f
 //! ```
 //!
-//! Policy i is pushed away from policy j by maximising the reward r on its own steps. Where episodes terminate, ρ is
-//! normalised by a mass m_i that the policy changes as well, and the exact gradient is that of the *centred* reward,
+//! Policy i moves away from policy j by maximising the reward r on its own steps. If episodes terminate, ρ is
+//! normalised by a mass m_i that depends on the policy too, and the exact gradient is that of the *centred* reward,
 //!
 //! ```text
 //! ∇_{θ_i} D_ij = ((1-γ)/m_i)·∇_{θ_i} E[Σ_t γ^t·(r_t - E_{ρ_i}[r])]                    Shift::Centred
 //! ```
 //!
-//! The ratios are learned, so |log ζ| is bounded where they are used here (`qd.clamp`). Reference: Gangwani, Peng, Zhou
-//! 2020, Section 3.2; positive definiteness: Hein, Lal, Bousquet 2004. `docs/divergences.md` has all of it in one table.
+//! Ratios are estimates, so |log ζ| is clamped before use (`qd.clamp`). Reference: Gangwani, Peng, Zhou 2020, Section
+//! 3.2; positive definiteness: Hein, Lal, Bousquet 2004. `docs/divergences.md` has everything in one table.
 
-mod hellinger;
-mod js;
-mod kl;
-mod reverse_kl;
-mod symmetric_kl;
+/// The divergences: a module each, in which a type implements [`Divergence`], and a line here.
+macro_rules! divergences {
+    ($($module:ident::$kind:ident,)*) => {
+        $(mod $module;)*
+        $(pub use $module::$kind;)*
+
+        /// All divergences; the first one is the default.
+        pub static DIVERGENCES: &[&dyn Divergence] = &[$(&$kind),*];
+    };
+}
+
+divergences! {
+    js::JensenShannon,
+    symmetric_kl::SymmetricKl,
+    kl::Kl,
+    reverse_kl::ReverseKl,
+    hellinger::Hellinger,
+    triangular::Triangular,
+    total_variation::TotalVariation,
+}
+
 #[cfg(test)]
 mod tests;
-mod total_variation;
-mod triangular;
-
-pub use hellinger::Hellinger;
-pub use js::JensenShannon;
-pub use kl::Kl;
-pub use reverse_kl::ReverseKl;
-pub use symmetric_kl::SymmetricKl;
-pub use total_variation::TotalVariation;
-pub use triangular::Triangular;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::choice::{Choice, Listed};
 
-/// The usual bound on |log ζ|: ln 20. It is symmetric, so that ζ_ji and 1/ζ_ij are cut alike.
+/// The default bound on |log ζ|: ln 20. Symmetric, so that ζ_ji and 1/ζ_ij are clamped alike.
 pub const LOG_CLAMP: f64 = 2.995732273553991;
 
-/// What is added to the diversity reward, the same number at every step of a rollout.
+/// The constant added to the diversity reward at every step of a rollout.
 ///
-/// A constant changes nothing in a task without termination; with it, it decides whether living on pays.
+/// Without termination it has no effect; with termination it decides whether survival is rewarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Shift {
-    /// Minus its mean over the policy's own samples: the exact gradient of the divergence, which neither pays for living
-    /// on nor for dying.
+    /// Minus its mean over the policy's own samples: the exact gradient of the divergence, which rewards neither
+    /// survival nor termination.
     #[serde(rename = "centred")]
     Centred,
     /// Nothing: r = f(ζ) - ζ·f'(ζ).
     #[serde(rename = "none")]
     None,
-    /// Such that r(1) = 0: steps that both policies take alike are worth nothing.
+    /// So that r(1) = 0: steps that both policies take equally often earn nothing.
     #[serde(rename = "one")]
     AtOne,
-    /// Such that r = 0 at the largest ratio, so never negative: no policy ends its episode to escape a penalty.
+    /// So that r = 0 at the largest ratio, hence r ≥ 0: no policy ends an episode to escape a penalty.
     #[serde(rename = "positive")]
     NonNegative,
 }
 
-/// One f-divergence: its generator and what follows from it.
+/// An f-divergence: its generator and what follows from it.
 pub trait Divergence: Send + Sync {
-    /// Its name in settings, one of [`NAMES`].
+    /// Its name in settings.
     fn name(&self) -> &'static str;
 
     /// The generator at u > 0: convex, with f(1) = 0.
@@ -72,15 +79,15 @@ pub trait Divergence: Send + Sync {
     /// Its derivative f'(u).
     fn derivative(&self, u: f64) -> f64;
 
-    /// The diversity reward of policy i where ζ_ji = u (Equation 4), up to a constant. It never rises with u.
+    /// The diversity reward of policy i at ζ_ji = u (Equation 4), up to a constant. Never increasing in u.
     fn reward(&self, u: f64) -> f64 {
         self.f(u) - u * self.derivative(u)
     }
 
-    /// What samples with this log ζ_ji add to the value: `D = E_{ρ_i}[first] + E_{ρ_j}[second]`.
+    /// The contribution of samples with this log ζ_ji to the value: `D = E_{ρ_i}[first] + E_{ρ_j}[second]`.
     ///
-    /// Unless there is a formula of its own, both are f(ζ)/(1+ζ): an expectation under the pooled samples
-    /// (ρ_i + ρ_j)/2, where ρ_i is 2/(1+ζ) of the pool.
+    /// By default both are f(ζ)/(1+ζ): an expectation under the pooled samples (ρ_i + ρ_j)/2, where ρ_i is 2/(1+ζ) of
+    /// the pool.
     fn per_sample(&self, log_zeta: f64) -> (f64, f64) {
         let zeta = log_zeta.exp();
         let pooled = self.f(zeta) / (1.0 + zeta);
@@ -93,36 +100,29 @@ pub trait Divergence: Send + Sync {
     /// Whether exp(-D/T) is a positive definite kernel for every T.
     fn positive_definite(&self) -> bool;
 
-    /// The usual temperature T of the kernel.
+    /// The default temperature T of the kernel.
     fn temperature(&self) -> f64;
 }
 
-/// Names of the divergences.
-pub const NAMES: &[&str] = &["js", "kls", "kl", "rkl", "hellinger", "triangular", "tv"];
+impl Listed for dyn Divergence {
+    const WHAT: &'static str = "divergence";
 
-/// The divergence of this name.
-pub fn by_name(name: &str) -> Result<Box<dyn Divergence>> {
-    Ok(match name {
-        "js" => Box::new(JensenShannon),
-        "kls" => Box::new(SymmetricKl),
-        "kl" => Box::new(Kl),
-        "rkl" => Box::new(ReverseKl),
-        "hellinger" => Box::new(Hellinger),
-        "triangular" => Box::new(Triangular),
-        "tv" => Box::new(TotalVariation),
-        other => {
-            return Err(Error::input(format!(
-                "there is no divergence \"{other}\"; set divergence to one of: {}",
-                NAMES.join(", ")
-            )));
-        }
-    })
+    fn list() -> &'static [&'static Self] {
+        DIVERGENCES
+    }
+
+    fn label(&self) -> &'static str {
+        self.name()
+    }
 }
 
-/// Estimates D_ij from samples of both policies, each given as (log ζ_ji, weights), with |log ζ| at most `bound`.
+/// The setting that names a divergence.
+pub type DivergenceChoice = Choice<dyn Divergence>;
+
+/// Estimates D_ij from samples of both policies, each given as (log ζ_ji, weights), with |log ζ| clamped to `bound`.
 ///
-/// Both are needed: ρ_i's samples alone miss what only policy j visits. Weights need not sum to 1. Sampling noise can
-/// make the estimate negative. It is NaN if a ratio is, or if a policy has no weight at all.
+/// Both are needed: samples of ρ_i alone miss what only policy j visits. Weights need not sum to 1. Sampling noise can
+/// make the estimate negative. NaN if a ratio is NaN or a policy has no weight.
 pub fn value(divergence: &dyn Divergence, bound: f64, on_i: (&[f32], &[f32]), on_j: (&[f32], &[f32])) -> f64 {
     let mean = |(log_zetas, weights): (&[f32], &[f32]), term: &dyn Fn(f64) -> f64| {
         assert_eq!(log_zetas.len(), weights.len(), "one weight a sample");
@@ -132,8 +132,8 @@ pub fn value(divergence: &dyn Divergence, bound: f64, on_i: (&[f32], &[f32]), on
         + mean(on_j, &|log_zeta| divergence.per_sample(log_zeta).1)
 }
 
-/// The diversity rewards of policy i against one neighbour: r of each of its steps from log ζ_ji, |log ζ| at most `bound`,
-/// with their constant. `weights` are those of the steps in ρ_i.
+/// The diversity rewards of policy i with respect to one neighbour: r from log ζ_ji at each of its steps, with |log ζ|
+/// clamped to `bound`, plus the constant. `weights` are those of the steps in ρ_i.
 pub fn rewards(divergence: &dyn Divergence, shift: Shift, bound: f64, log_zetas: &[f32], weights: &[f32]) -> Vec<f32> {
     let raw: Vec<f64> = log_zetas
         .iter()

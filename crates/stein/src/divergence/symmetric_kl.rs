@@ -8,7 +8,7 @@
 //! D     = E_{ρ_j}[log ζ] - E_{ρ_i}[log ζ]                                         Section 3.2
 //! ```
 //!
-//! Its kernel is not positive definite: √D breaks the triangle inequality.
+//! Its kernel is not positive definite: √D violates the triangle inequality.
 
 use super::Divergence;
 

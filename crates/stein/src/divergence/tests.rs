@@ -7,11 +7,15 @@ use rand::RngExt;
 use super::*;
 use crate::rng::{Purpose, Stream, stream};
 
-fn all() -> Vec<Box<dyn Divergence>> {
-    NAMES.iter().map(|name| by_name(name).unwrap()).collect()
+fn all() -> Vec<&'static dyn Divergence> {
+    DIVERGENCES.to_vec()
 }
 
-/// A divergence stripped of all closed forms: what the trait's defaults make of f and f'.
+fn by_name(name: &str) -> &'static dyn Divergence {
+    DivergenceChoice::named(name).unwrap().get()
+}
+
+/// A divergence without its closed forms: the trait's defaults from f and f'.
 struct Plain<'a>(&'a dyn Divergence);
 
 impl Divergence for Plain<'_> {
@@ -35,7 +39,7 @@ impl Divergence for Plain<'_> {
     }
 }
 
-/// The column "Formula" of Table 1 at one point: what D(p‖q) integrates.
+/// The column "Formula" of Table 1 at one point: the integrand of D(p‖q).
 fn integrand(name: &str, p: f64, q: f64) -> f64 {
     match name {
         "js" => 0.5 * p * (2.0 * p / (p + q)).ln() + 0.5 * q * (2.0 * q / (p + q)).ln(),
@@ -53,7 +57,7 @@ fn direct(name: &str, p: &[f64], q: &[f64]) -> f64 {
     p.iter().zip(q).map(|(p, q)| integrand(name, *p, *q)).sum()
 }
 
-/// D_ij by [`value`] with every outcome as a sample that weighs its probability, times `scale`.
+/// D_ij from [`value`] with every outcome as a sample weighted by its probability, times `scale`.
 fn through_zeta(divergence: &dyn Divergence, rho_j: &[f64], rho_i: &[f64], scale: f32) -> f64 {
     let log_zeta: Vec<f32> = rho_j.iter().zip(rho_i).map(|(j, i)| (j / i).ln() as f32).collect();
     let weights = |rho: &[f64]| -> Vec<f32> { rho.iter().map(|p| *p as f32 * scale).collect() };
@@ -70,13 +74,13 @@ fn softmax(logits: &[f64]) -> Vec<f64> {
     logits.iter().map(|x| x.exp() / total).collect()
 }
 
-/// Logits within ±1: two softmaxes of such differ by less than the clamp.
+/// Logits within ±1: the ratio of two such softmaxes stays within the clamp.
 fn random_logits(random: &mut Stream, outcomes: usize) -> Vec<f64> {
     (0..outcomes).map(|_| 2.0 * random.random::<f64>() - 1.0).collect()
 }
 
-fn gaussian(x: f64, mean: f64, deviation: f64) -> f64 {
-    (-0.5 * ((x - mean) / deviation).powi(2)).exp() / (deviation * (2.0 * PI).sqrt())
+fn gaussian(x: f64, mean: f64, std: f64) -> f64 {
+    (-0.5 * ((x - mean) / std).powi(2)).exp() / (std * (2.0 * PI).sqrt())
 }
 
 /// KL(N(m, s²) ‖ N(n, t²)).
@@ -91,10 +95,10 @@ fn the_clamp_is_the_logarithm_of_20() {
 
 #[test]
 fn names_lead_to_their_divergence_and_wrong_ones_to_the_list() {
-    for name in NAMES {
-        assert_eq!(by_name(name).unwrap().name(), *name);
+    for name in DivergenceChoice::names() {
+        assert_eq!(by_name(name).name(), name);
     }
-    let sentence = by_name("jsd").err().unwrap().to_string();
+    let sentence = DivergenceChoice::named("jsd").unwrap_err().to_string();
     assert!(sentence.contains("\"jsd\"") && sentence.contains("js, kls, kl, rkl, hellinger, triangular, tv"));
 }
 
@@ -119,7 +123,7 @@ fn generators_vanish_at_one_are_convex_and_have_their_derivative() {
 #[test]
 fn closed_forms_agree_with_the_defaults_of_the_trait() {
     for divergence in all() {
-        let plain = Plain(divergence.as_ref());
+        let plain = Plain(divergence);
         for k in -30..=30 {
             let log_zeta = 0.1 * f64::from(k);
             let (reward, by_default) = (divergence.reward(log_zeta.exp()), plain.reward(log_zeta.exp()));
@@ -128,7 +132,7 @@ fn closed_forms_agree_with_the_defaults_of_the_trait() {
                 "{}: {reward} {by_default}",
                 divergence.name()
             );
-            // Two-sample formulas agree with pooled ones in expectation only: see the next test.
+            // Two-sample formulas agree with pooled ones only in expectation: see the next test.
             if !["js", "kls"].contains(&divergence.name()) {
                 let (own, pooled) = (divergence.per_sample(log_zeta), plain.per_sample(log_zeta));
                 assert!(
@@ -149,7 +153,6 @@ fn values_from_zeta_are_the_integrals_of_table_1_on_discrete_distributions() {
         let rho_i = softmax(&random_logits(&mut random, outcomes));
         let rho_j = softmax(&random_logits(&mut random, outcomes));
         for divergence in all() {
-            let divergence = divergence.as_ref();
             let name = divergence.name();
             let exact = direct(name, &rho_j, &rho_i);
             for scale in [1.0, 0.01, 30.0] {
@@ -166,21 +169,20 @@ fn values_from_zeta_are_the_integrals_of_table_1_on_discrete_distributions() {
 
 #[test]
 fn values_from_zeta_are_the_integrals_of_table_1_on_gaussians() {
-    // Close enough for the clamp to bite only in the far tails.
+    // Close enough for the clamp to matter only in the far tails.
     for ((mean_j, deviation_j), (mean_i, deviation_i)) in [
         ((0.3, 1.0), (0.0, 1.0)),
         ((0.0, 1.0), (0.2, 1.1)),
         ((-0.1, 0.97), (0.1, 1.0)),
     ] {
         let grid: Vec<f64> = (0..8000).map(|k| -10.0 + 0.0025 * (f64::from(k) + 0.5)).collect();
-        let density =
-            |mean, deviation| -> Vec<f64> { grid.iter().map(|&x| 0.0025 * gaussian(x, mean, deviation)).collect() };
+        let density = |mean, std| -> Vec<f64> { grid.iter().map(|&x| 0.0025 * gaussian(x, mean, std)).collect() };
         let (rho_j, rho_i) = (density(mean_j, deviation_j), density(mean_i, deviation_i));
         let forward = gaussian_kl(mean_j, deviation_j, mean_i, deviation_i);
         let reverse = gaussian_kl(mean_i, deviation_i, mean_j, deviation_j);
         for divergence in all() {
             let name = divergence.name();
-            let found = through_zeta(divergence.as_ref(), &rho_j, &rho_i, 1.0);
+            let found = through_zeta(divergence, &rho_j, &rho_i, 1.0);
             let exact = direct(name, &rho_j, &rho_i);
             assert!((found - exact).abs() < 1e-5, "{name}: {found} {exact}");
             let closed = match name {
@@ -208,10 +210,10 @@ fn all_but_disjoint_policies_reach_the_largest_value_that_the_clamp_allows() {
         ("triangular", 2.0 * (19.0f64 / 21.0).powi(2)),
         ("tv", 19.0 / 21.0),
     ] {
-        let found = through_zeta(by_name(name).unwrap().as_ref(), &rho_j, &rho_i, 1.0);
+        let found = through_zeta(by_name(name), &rho_j, &rho_i, 1.0);
         assert!((found - clamped_value).abs() < 1e-6, "{name}: {found} {clamped_value}");
     }
-    // 93 % of log 2; the samples of one policy alone would give half of it.
+    // 93 % of log 2; samples of one policy alone would give half of it.
     let js = through_zeta(&JensenShannon, &rho_j, &rho_i, 1.0);
     assert!((0.92..0.94).contains(&(js / LN_2)));
 }
@@ -236,8 +238,8 @@ fn the_reward_is_the_gradient_of_the_divergence_in_the_policy_that_earns_it() {
                 // ∂ρ(x)/∂θ_m = ρ(x)·([x = m] - ρ(m))
                 let by_reward: f64 = (0..outcomes)
                     .map(|x| {
-                        let slope = rho_i[x] * (f64::from(u8::from(x == m)) - rho_i[m]);
-                        slope * divergence.reward(rho_j[x] / rho_i[x])
+                        let derivative = rho_i[x] * (f64::from(u8::from(x == m)) - rho_i[m]);
+                        derivative * divergence.reward(rho_j[x] / rho_i[x])
                     })
                     .sum();
                 assert!((by_reward - numerical).abs() < 1e-8, "{name}: {by_reward} {numerical}");
@@ -246,7 +248,7 @@ fn the_reward_is_the_gradient_of_the_divergence_in_the_policy_that_earns_it() {
     }
 }
 
-/// The reward of a single step, against the usual clamp.
+/// The reward of a single step, with the default clamp.
 fn shifted_reward(divergence: &dyn Divergence, shift: Shift, log_zeta: f32) -> f32 {
     rewards(divergence, shift, LOG_CLAMP, &[log_zeta], &[1.0])[0]
 }
@@ -255,7 +257,7 @@ fn shifted_reward(divergence: &dyn Divergence, shift: Shift, log_zeta: f32) -> f
 fn shifts_put_zero_where_they_say_and_change_nothing_else() {
     let reward = |divergence: &dyn Divergence, shift, log_zeta: f64| shifted_reward(divergence, shift, log_zeta as f32);
     for divergence in all() {
-        let (divergence, name) = (divergence.as_ref(), divergence.name());
+        let (divergence, name) = (divergence, divergence.name());
         assert_eq!(reward(divergence, Shift::AtOne, 0.0), 0.0, "{name}");
         assert_eq!(reward(divergence, Shift::NonNegative, 100.0), 0.0, "{name}");
         assert_eq!(
@@ -279,7 +281,7 @@ fn shifts_put_zero_where_they_say_and_change_nothing_else() {
             last = none;
         }
     }
-    // The bonus of a step that both policies take alike.
+    // The bonus of a step that both policies take equally often.
     let bonus = |divergence: &dyn Divergence| reward(divergence, Shift::NonNegative, 0.0);
     assert!((bonus(&JensenShannon) - 0.5 * 10.5f32.ln()).abs() < 1e-6);
     assert!((bonus(&SymmetricKl) - (19.0 + 20f32.ln())).abs() < 1e-5);
@@ -289,7 +291,7 @@ fn shifts_put_zero_where_they_say_and_change_nothing_else() {
 fn centred_rewards_have_the_weighted_mean_zero_and_the_same_differences() {
     let (log_zetas, weights) = ([-1.0f32, 0.3, 2.0], [1.0f32, 0.5, 0.1]);
     for divergence in all() {
-        let (divergence, name) = (divergence.as_ref(), divergence.name());
+        let (divergence, name) = (divergence, divergence.name());
         let of = |shift| rewards(divergence, shift, LOG_CLAMP, &log_zetas, &weights);
         let (plain, centred) = (of(Shift::None), of(Shift::Centred));
         let mean: f32 = centred.iter().zip(&weights).map(|(r, w)| r * w).sum();
@@ -307,7 +309,7 @@ fn centred_rewards_have_the_weighted_mean_zero_and_the_same_differences() {
 fn a_wider_clamp_lets_larger_ratios_through() {
     let far = [5.0f32];
     for divergence in all() {
-        let (divergence, name) = (divergence.as_ref(), divergence.name());
+        let (divergence, name) = (divergence, divergence.name());
         let value = |bound| value(divergence, bound, (&far, &[1.0]), (&[0.0], &[1.0]));
         let at_bound = [LOG_CLAMP as f32];
         let cut = super::value(divergence, 100.0, (&at_bound, &[1.0]), (&[0.0], &[1.0]));
@@ -332,7 +334,7 @@ fn shifts_have_their_names_in_settings() {
 #[test]
 fn extreme_ratios_give_the_value_at_the_clamp_never_nan() {
     for divergence in all() {
-        let (divergence, name) = (divergence.as_ref(), divergence.name());
+        let (divergence, name) = (divergence, divergence.name());
         let plain = Plain(divergence);
         for side in [-1.0f32, 1.0] {
             let bound = side * LOG_CLAMP as f32;
@@ -348,7 +350,7 @@ fn extreme_ratios_give_the_value_at_the_clamp_never_nan() {
                     let at = |log_zeta| value(divergence, LOG_CLAMP, (&[log_zeta], &[1.0]), (&[log_zeta], &[1.0]));
                     assert!((at(log_zeta) - at(bound)).abs() < 1e-5, "{name}");
                 }
-                // Closed forms need no clamp to stay numbers, infinities aside.
+                // Without the clamp, closed forms may be infinite but never NaN.
                 let (on_i, on_j) = divergence.per_sample(f64::from(side) * 1e30);
                 assert!(!on_i.is_nan() && !on_j.is_nan(), "{name}");
             }

@@ -7,8 +7,8 @@
 //! r(u)  = -½·sign(u-1)
 //! ```
 //!
-//! The reward only says which policy is the more frequent. Its kernel is positive definite (Hein, Lal, Bousquet 2004);
-//! T = 0.72 ≈ 1/log 4 makes it ¼ for disjoint policies.
+//! The reward only says which policy is more frequent. The kernel is positive definite (Hein, Lal, Bousquet 2004); T =
+//! 0.72 ≈ 1/log 4 makes it ¼ for disjoint policies.
 
 use super::Divergence;
 
@@ -26,7 +26,7 @@ impl Divergence for TotalVariation {
     }
 
     fn derivative(&self, u: f64) -> f64 {
-        // Not signum, which is 1 at 0: at the kink neither side is preferred. The last branch keeps a NaN.
+        // Not signum, which is 1 at 0: at the kink neither side is preferred. The last branch propagates NaN.
         if u > 1.0 {
             0.5
         } else if u < 1.0 {

@@ -1,12 +1,12 @@
-//! Behaviour φ(s): of what policies are to be different.
+//! Behaviour φ(s): what policies should differ in.
 //!
 //! ```text
 //! ζ_ab = ρ_a(s,a)/ρ_b(s,a)             "state-action": the paper; every ratio estimator
-//! ζ_ab = ρ_a(φ(s))/ρ_b(φ(s))           "state", or a list of signals and observation entries; NCE alone
+//! ζ_ab = ρ_a(φ(s))/ρ_b(φ(s))           "state", or a list of signals and observation entries; NCE only
 //! ```
 //!
-//! The flow equation of the DICE estimators is one of (s,a); a function φ(s) has none of its own, so its ratio can only be
-//! learned by telling samples apart.
+//! The DICE estimators need a flow equation, which exists for (s,a) but not for a function φ(s), so only a classifier
+//! can learn its ratio.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,44 +16,47 @@ use crate::error::{Error, Result};
 /// The setting `qd.behaviour`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum Behaviour {
     /// "state-action", "state" or "task".
     Named(String),
-    /// These entries.
+    /// A list of entries.
     Of(Vec<Entry>),
 }
 
-/// One entry of a list: a signal by its name, or an observation by its number.
+/// One entry of a list: a signal by name, or an observation by index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum Entry {
-    /// Number of an observation.
+    /// Index of an observation.
     Observation(usize),
     /// Name of a signal.
     Signal(String),
 }
 
-/// Where a number of φ(s) is found.
+/// The source of one entry of φ(s).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Column {
-    /// In the observation.
+    /// The observation with this index.
     Observation(usize),
-    /// Among the signals.
+    /// The signal with this index.
     Signal(usize),
 }
 
 impl Behaviour {
-    /// The paper's: pairs of state and action.
+    /// The paper's: state-action pairs.
     pub fn state_action() -> Self {
         Behaviour::Named("state-action".into())
     }
 
-    /// Whether it is the paper's.
+    /// Whether it is the paper's state-action pairs.
     pub fn is_state_action(&self) -> bool {
         *self == Behaviour::state_action()
     }
 
-    /// Replaces "task" by the task's own list.
+    /// Replaces "task" by the task's list.
     pub fn resolved(self, task: &dyn Task) -> Self {
         match (self, task.behaviour()) {
             (Behaviour::Named(name), []) if name == "task" => Behaviour::Named("state".into()),
@@ -82,7 +85,7 @@ impl Behaviour {
         };
         if entries.is_empty() {
             return Err(Error::input(
-                "qd.behaviour = [] has nothing to be different in: name a signal, or set it to state",
+                "qd.behaviour = [] is empty: name a signal, or set it to state",
             ));
         }
         entries.iter().map(|entry| entry.column(spec)).collect()

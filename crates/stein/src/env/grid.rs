@@ -1,42 +1,43 @@
-//! A grid over the behaviour of policies, as quality-diversity algorithms score their archives by.
+//! A grid over the behaviour of policies, with the scores of quality-diversity archives.
 //!
 //! ```text
 //! b_i            behaviour of policy i: mean over its episodes of a few signals, over all steps or at the end
-//! grid_coverage  share of the cells that some b_i falls into
-//! qd_score       Σ over these cells of the best return in it, max(J_i, 0)
+//! grid_coverage  fraction of the cells that contain some b_i
+//! qd_score       Σ over these cells of the best return in the cell, max(J_i, 0)
 //! ```
 //!
-//! Behaviour beyond the grid counts in the cell at its edge. References: Pugh, Soros & Stanley 2016, "Quality diversity: a new
-//! frontier for evolutionary computation"; the scores of pyribs and QDax.
+//! Behaviour outside the grid counts in the nearest edge cell. References: Pugh, Soros & Stanley 2016, "Quality
+//! diversity: a new frontier for evolutionary computation"; the scores of pyribs and QDax.
 
 use std::collections::BTreeMap;
 
 use super::Episode;
 
-/// One direction of a grid.
+/// One axis of a grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Axis {
-    /// The name of the signal.
+    /// Name of the signal.
     pub signal: &'static str,
-    /// Where the first cell begins.
+    /// Lower edge of the first cell.
     pub low: f64,
-    /// Where the last cell ends.
+    /// Upper edge of the last cell.
     pub high: f64,
-    /// How many there are.
+    /// Number of cells.
     pub cells: usize,
 }
 
 /// A grid of behaviour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
-    /// Its directions.
+    /// Its axes.
     pub axes: Vec<Axis>,
-    /// Whether behaviour is that at the end of an episode, and not the mean over its steps.
+    /// Whether behaviour is the final value of an episode instead of the mean over its steps.
     pub at_end: bool,
 }
 
 impl Grid {
-    /// Coverage and QD-score of an ensemble; `signals` are the names of the recorded signals. NaN where a signal is missing.
+    /// Coverage and QD-score of an ensemble; `signals` are the names of the recorded signals. NaN if a signal is
+    /// missing.
     pub fn scores(&self, signals: &[&str], policies: &[Vec<Episode>]) -> [f64; 2] {
         let mut best: BTreeMap<Vec<usize>, f64> = BTreeMap::new();
         for episodes in policies {
@@ -60,7 +61,7 @@ impl Grid {
                 if self.at_end {
                     return values.last().copied().unwrap_or(f64::NAN);
                 }
-                // The first state is nobody's doing.
+                // The first state does not depend on the policy.
                 let steps = &values[1.min(values.len())..];
                 steps.iter().sum::<f64>() / steps.len() as f64
             };
@@ -76,7 +77,7 @@ impl Grid {
 mod tests {
     use super::*;
 
-    /// An episode that earns so much, with signals (0, x) in all states but the first.
+    /// An episode with this return and signals (0, x) in all states but the first.
     fn episode(earned: f64, places: &[f64]) -> Episode {
         Episode {
             rewards: vec![earned],
@@ -104,7 +105,7 @@ mod tests {
             vec![episode(5.0, &[0.5, 0.7])],
             vec![episode(7.0, &[0.1, 0.2])],
             vec![episode(-3.0, &[2.0, 2.5])],
-            // Beyond the grid: the cell at its edge.
+            // Outside the grid: the edge cell.
             vec![episode(1.0, &[9.0, 9.0]), episode(3.0, &[9.0, 9.0])],
         ];
         assert_eq!(grid(false).scores(&["y", "x"], &policies), [0.75, 7.0 + 0.0 + 2.0]);

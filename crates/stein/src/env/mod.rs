@@ -1,7 +1,7 @@
-//! Environments: the [`Env`] trait, the [`Task`] that makes and measures them, and the registry by name.
+//! Environments: the [`Env`] trait, the [`Task`] that creates and measures them, and the registry by name.
 //!
 //! To add an environment, write a settings struct that implements [`Task`] and a type that implements [`Env`], and
-//! register it: `docs/environments.md` walks through one.
+//! register it; `docs/environments.md` is a tutorial.
 
 mod registry;
 
@@ -15,45 +15,45 @@ pub use registry::Registry;
 use crate::error::Result;
 use crate::plot::Figure;
 
-/// Sizes, bounds and names of an environment. Fixed for its lifetime.
+/// Sizes, bounds and names of an environment, constant over its lifetime.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Length of an observation.
     pub observation: usize,
-    /// Least value of each action coordinate.
+    /// Lower bound of each action dimension.
     pub action_low: Vec<f64>,
-    /// Largest value of each action coordinate.
+    /// Upper bound of each action dimension.
     pub action_high: Vec<f64>,
-    /// Steps after which an episode is truncated.
+    /// Number of steps after which an episode is truncated.
     pub horizon: usize,
-    /// Whether an episode can end by itself, before the horizon (a fall, say).
+    /// Whether episodes can terminate before the horizon (a fall, for example).
     pub can_terminate: bool,
     /// Names of the signals of [`Env::signals`], e.g. `x`, `y`, `velocity`.
     pub signals: Vec<&'static str>,
 }
 
 impl Spec {
-    /// Number of action coordinates.
+    /// Number of action dimensions.
     pub fn action(&self) -> usize {
         self.action_low.len()
     }
 }
 
-/// What one step returned.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// The task's reward.
     pub reward: f64,
-    /// The episode ended by itself: the state after it has no value.
+    /// The episode terminated: the next state has no value.
     pub terminated: bool,
-    /// The episode was cut off by its time limit: the state after it would have gone on.
+    /// The time limit was reached: the next state still has a value.
     pub truncated: bool,
 }
 
 /// One simulated world.
 ///
-/// Everything after `reset(seed)` must be a function of the seed and the actions alone: a resumed run rebuilds the
-/// episode it was in by repeating its actions, and refuses to go on where that gives another observation.
+/// Everything after `reset(seed)` must depend on the seed and the actions only: a resumed run rebuilds its current
+/// episode by repeating the actions, and stops with an error if an observation differs.
 pub trait Env: Send {
     /// Sizes, bounds and names.
     fn spec(&self) -> &Spec;
@@ -61,30 +61,31 @@ pub trait Env: Send {
     /// Starts an episode and writes its first observation.
     fn reset(&mut self, seed: u64, observation: &mut [f64]);
 
-    /// Takes one step and writes the next observation. `action` lies within the bounds of the spec.
+    /// Takes one step and writes the next observation. `action` is within the bounds of the spec.
     fn step(&mut self, action: &[f64], observation: &mut [f64]) -> Step;
 
-    /// Writes the named signals of the present state (for metrics, plots and `qd.behaviour`, never seen by a policy).
-    /// Evaluation asks for them, training only where behaviour is made of them; to ask must change nothing of what follows.
+    /// Writes the signals of the current state (for metrics, plots and `qd.behaviour`; policies do not see them).
+    /// Evaluation calls it, training only if the behaviour uses signals; it must not change the episode.
     fn signals(&mut self, signals: &mut [f64]);
 
-    /// Whether the last step terminated the episode because the simulation broke down; training counts such episodes.
+    /// Whether the last step terminated the episode because the simulation became unstable; training counts such
+    /// episodes.
     fn unstable(&self) -> bool {
         false
     }
 
-    /// What of the present state can be seen: the numbers that [`Stage::draw`] needs. None if the world has no stage.
+    /// The visible part of the current state: the numbers that [`Stage::draw`] needs. Empty if the world has no stage.
     fn pose(&self) -> &[f64] {
         &[]
     }
 
-    /// This world as one whose state can be set, if it is such a one; `stein replay` needs it.
+    /// This world with a settable state, if it has one; `stein replay` needs it.
     fn settable(&mut self) -> Option<&mut dyn SetState> {
         None
     }
 }
 
-/// A world whose whole state is positions and velocities, which can be set.
+/// A world whose state is given by positions and velocities and can be set.
 pub trait SetState: Env {
     /// Number of positions and number of velocities.
     fn state_sizes(&self) -> (usize, usize);
@@ -93,13 +94,13 @@ pub trait SetState: Env {
     fn set_state(&mut self, positions: &[f64], velocities: &[f64], observation: &mut [f64]);
 }
 
-/// Draws states of a world; `stein video` makes films of them.
+/// Renders states of a world, for `stein video`.
 pub trait Stage {
-    /// Time that passes in one step of the world, in seconds.
+    /// Simulated time per step, in seconds.
     fn step_time(&self) -> f64;
 
-    /// Draws a state from its [`Env::pose`] into `pixels`: rows from top to bottom, three bytes a pixel (red, green,
-    /// blue), of the size that the stage was made with.
+    /// Renders a state, given by its [`Env::pose`], into `pixels`: rows from top to bottom, three bytes per pixel (red,
+    /// green, blue), in the size that the stage was created with.
     fn draw(&mut self, pose: &[f64], pixels: &mut [u8]) -> Result<()>;
 }
 
@@ -110,9 +111,9 @@ pub struct Episode {
     pub rewards: Vec<f64>,
     /// Signals of its T+1 states, row after row.
     pub signals: Vec<f64>,
-    /// Observations of its T+1 states, row after row, as policies see them before they are normalised.
+    /// Observations of its T+1 states, row after row, before normalisation.
     pub observations: Vec<f32>,
-    /// Whether it ended by itself.
+    /// Whether it terminated.
     pub terminated: bool,
 }
 
@@ -122,67 +123,67 @@ impl Episode {
         self.rewards.iter().sum()
     }
 
-    /// Signal number `index` of each of the T+1 states; `width` is the number of signals.
+    /// The signal with this index in each of the T+1 states; `width` is the number of signals.
     pub fn signal(&self, index: usize, width: usize) -> impl Iterator<Item = f64> + '_ {
         self.signals.iter().skip(index).step_by(width).copied()
     }
 }
 
-/// A named number of an evaluation.
+/// A named number, the result of an evaluation.
 pub type Measure = (&'static str, f64);
 
-/// A task: the settings of an environment, which can make copies of it and say how episodes are to be judged.
+/// A task: the settings of an environment, which create copies of it and define how episodes are evaluated.
 pub trait Task: Send + Sync {
-    /// Refuses impossible settings with a sentence that names the key (as in `env.horizon`) and the cure.
+    /// Rejects invalid settings with a sentence that names the key (as in `env.horizon`) and the fix.
     fn validate(&self) -> Result<()>;
 
-    /// Makes one environment. Called once per policy.
+    /// Creates one environment. Called once per policy.
     fn make(&self) -> Result<Box<dyn Env>>;
 
-    /// Names of the signals that this task calls behaviour φ(s), e.g. the pace of a runner: what
-    /// `qd.behaviour = "task"` keeps different and `policy_information` measures. None: the whole observation.
+    /// Names of the signals that are the behaviour φ(s) of this task, e.g. the pace of a runner: what policies should
+    /// differ in with `qd.behaviour = "task"`, and what `policy_information` measures. Empty: the whole observation.
     fn behaviour(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Which difference of behaviour counts, in the units of its signals: `qd.behaviour = "task"` sees them through normal
-    /// noise of this deviation. 0: any.
+    /// The scale at which differences in behaviour count, in the units of its signals: the std of the noise that
+    /// `qd.behaviour = "task"` adds. 0: any difference counts.
     fn resolution(&self) -> f64 {
         0.0
     }
 
-    /// The grid over behaviour by which `stein eval` scores an ensemble; none: it is not scored.
+    /// The grid over behaviour with which `stein eval` scores an ensemble; none: no score.
     fn grid(&self) -> Option<Grid> {
         None
     }
 
-    /// What `stein eval` prints of one policy, besides its return.
+    /// Metrics of one policy for `stein eval`, besides its return.
     fn measure(&self, _episodes: &[Episode]) -> Vec<Measure> {
         Vec::new()
     }
 
-    /// What `stein eval` prints of the ensemble: `policies[i]` are the episodes of policy i.
+    /// Metrics of the ensemble for `stein eval`: `policies[i]` are the episodes of policy i.
     fn measure_ensemble(&self, _policies: &[Vec<Episode>]) -> Vec<Measure> {
         Vec::new()
     }
 
-    /// A picture of the world without anybody in it. `stein envs NAME --draw STEM` draws it.
+    /// A picture of the empty world, for `stein envs NAME --draw STEM`.
     fn drawing(&self) -> Option<Figure> {
         None
     }
 
-    /// What draws states of this world in pictures of `width` by `height` pixels; none if that cannot be done at all, an
-    /// error if something that it takes is missing on this machine.
+    /// Renders states of this world at `width` by `height` pixels; none if the world cannot be rendered, an error if
+    /// something is missing on this machine.
     fn stage(&self, _width: u32, _height: u32) -> Result<Option<Box<dyn Stage>>> {
         Ok(None)
     }
 
-    /// What came of an episode, in two or three words, e.g. `x 23.4 m`: a film shows it beside the return.
+    /// The outcome of an episode in two or three words, e.g. `x 23.4 m`, shown in videos after the return.
     fn outcome(&self, _episode: &Episode) -> Option<String> {
         None
     }
 
-    /// Pictures of these episodes, by file name without extension. `stein plot` draws them.
+    /// Figures of these episodes, by file name without extension. `stein plot` draws them.
     fn figures(&self, _policies: &[Vec<Episode>]) -> Vec<(String, Figure)> {
         Vec::new()
     }

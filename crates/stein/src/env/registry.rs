@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Task, maze};
-use crate::error::{Error, Result};
-use crate::run::config::plain_words;
+use crate::error::{Advice, Error, Result};
+use crate::suggest::{self, plain_words};
 
 type Build = Box<dyn Fn(toml::Table) -> Result<(Box<dyn Task>, toml::Table)> + Send + Sync>;
 
@@ -15,13 +15,13 @@ struct Entry {
     build: Build,
 }
 
-/// The environments a program knows. [`Registry::default`] holds those of this crate.
+/// The environments a program knows. [`Registry::default`] has those of this crate.
 pub struct Registry {
     entries: Vec<Entry>,
 }
 
 impl Registry {
-    /// A registry without any environment.
+    /// An empty registry.
     pub fn empty() -> Self {
         Registry { entries: Vec::new() }
     }
@@ -34,13 +34,17 @@ impl Registry {
     {
         let build = move |table: toml::Table| {
             let task: T = serde_path_to_error::deserialize(table).map_err(|error| {
-                // The path of a setting that is missing is ".": that of the whole table.
+                // The path of a missing setting is ".", that of the whole table.
                 let key = format!("env.{}", error.path());
-                Error::input(format!(
-                    "{} is wrong: {}; `stein envs {name}` lists the settings of {name}",
-                    key.trim_end_matches('.'),
-                    plain_words(error.inner())
-                ))
+                let words = plain_words(error.inner());
+                let meant = match key.rsplit_once('.') {
+                    Some((_, last)) if words.starts_with("unknown field") => {
+                        suggest::question(last, suggest::names_in(&words))
+                    }
+                    _ => String::new(),
+                };
+                Error::input(format!("{} is wrong: {words}{meant};", key.trim_end_matches('.')))
+                    .advise(Advice::SettingsOf(name.into()))
             })?;
             task.validate()?;
             let resolved = toml::Table::try_from(&task)
@@ -60,12 +64,13 @@ impl Registry {
         self.entries.iter().map(|entry| (entry.name, entry.about))
     }
 
-    /// Makes the task `name` from its settings (absent ones at their defaults). Returns the resolved settings too.
+    /// Creates the task `name` from its settings (absent ones have their defaults). Also returns the resolved settings.
     pub fn build(&self, name: &str, settings: toml::Table) -> Result<(Box<dyn Task>, toml::Table)> {
         match self.entries.iter().find(|entry| entry.name == name) {
             Some(entry) => (entry.build)(settings),
             None => Err(Error::input(format!(
-                "there is no environment \"{name}\"; choose one of: {}",
+                "there is no environment \"{name}\"{}; choose one of: {}",
+                suggest::question(name, self.list().map(|(known, _)| known)),
                 self.entries
                     .iter()
                     .map(|entry| entry.name)

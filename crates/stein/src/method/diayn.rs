@@ -3,7 +3,7 @@
 //! ```text
 //! r_z(s') = log q(z|s') - log p(z),      p(z) = 1/n
 //! min  -1/n·Σ_z E_{s ~ z}[ log q(z|s) ]                        q: n-way classifier of states (ratio/softmax.rs)
-//! Δθ_z = diayn.task·g_z + ∇L(r_z)                              both advantages of deviation 1
+//! Δθ_z = diayn.task·g_z + ∇L(r_z)                              both advantages of std 1
 //! ```
 //!
 //! At the optimum q(z|s) = ρ_z(s)/Σ_j ρ_j(s), and the mean of r over all policies is the mutual information I(S; Z), between
@@ -11,21 +11,23 @@
 //! that is told z, and PPO learns instead of soft actor-critic. The classifier has the settings `ratio.*` of NCE's n-way form.
 //! Reference: Eysenbach et al. 2019, "Diversity is all you need".
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Guidance, Method};
-use crate::env::Spec;
+use super::{Guidance, Kind, Method};
+use crate::check::real;
+use crate::checkpoint::Checkpoint;
+use crate::config::Config;
+use crate::env::{Spec, Task};
 use crate::error::{Error, Result};
+use crate::metric::Metric;
 use crate::nn::Normalizer;
+use crate::parallel;
 use crate::policy::advantage::Units;
 use crate::policy::ensemble::{restore_normalizer, save_normalizer};
 use crate::policy::{Ensemble, Rollout};
-use crate::ratio::EstimatorConfig;
+use crate::ratio::{EstimatorChoice, EstimatorConfig};
 use crate::ratio::softmax::{FALL, Lessons, SPLIT, Softmax};
 use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
-use crate::run::config::Config;
 
 /// Settings of the method.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +35,13 @@ use crate::run::config::Config;
 pub struct DiaynConfig {
     /// Weight of the task beside that of the skills, which is 1; 0 as published.
     pub task: f64,
+}
+
+impl DiaynConfig {
+    /// Refuses impossible values.
+    pub fn validate(&self) -> Result<()> {
+        real("diayn.task", self.task, 0.0, 1e6)
+    }
 }
 
 /// Tells from a state whose it is: q(z|s).
@@ -67,15 +76,11 @@ impl Discriminator {
                 recent.remove(0);
             }
         }
-        let features: Vec<Vec<f32>> = self
-            .recent
-            .par_iter()
-            .map(|recent| {
-                let mut rows = recent.concat();
-                self.features.apply_in_place(&mut rows);
-                rows
-            })
-            .collect();
+        let features = parallel::map(&self.recent[..], |_, recent| {
+            let mut rows = recent.concat();
+            self.features.apply_in_place(&mut rows);
+            rows
+        });
         let ones: Vec<Vec<f32>> = features.iter().map(|rows| vec![1.0; rows.len() / width]).collect();
         let weights: Vec<&[f32]> = ones.iter().map(|ones| &ones[..]).collect();
         let draw = |i| stream(self.settings.seed, Purpose::RatioOrder, i, round);
@@ -126,11 +131,41 @@ impl Discriminator {
             recent.clear();
             for r in 0..checkpoint.take_u64(&format!("diayn.{i}.rollouts"), &[1])?[0] {
                 let name = format!("diayn.{i}.{r}");
-                let rows = checkpoint.shape(&name).map_or(0, |shape| shape[0]);
+                let rows = checkpoint.rows(&name);
                 recent.push(checkpoint.take_f32(&name, &[rows, width])?);
             }
         }
         Ok(())
+    }
+}
+
+/// The method, before it is made.
+pub struct DiaynKind;
+
+impl Kind for DiaynKind {
+    fn name(&self) -> &'static str {
+        "diayn"
+    }
+
+    fn page(&self) -> &'static str {
+        "diayn.md"
+    }
+
+    fn sections(&self) -> &'static [&'static str] {
+        &["diayn", "ratio"]
+    }
+
+    fn streams(&self) -> usize {
+        1
+    }
+
+    fn resolve(&self, config: &mut Config, _task: &dyn Task) -> Result<()> {
+        // The discriminator is trained as NCE's classifier is.
+        config.ratio.resolve(EstimatorChoice::default())
+    }
+
+    fn build(&self, config: &Config, spec: &Spec) -> Result<Box<dyn Method>> {
+        Ok(Box::new(Diayn::new(config, spec)?))
     }
 }
 
@@ -140,7 +175,7 @@ pub struct Diayn {
     width: usize,
     task: f32,
     discriminator: Discriminator,
-    metrics: Vec<f64>,
+    metrics: [f64; 2],
 }
 
 impl Diayn {
@@ -153,13 +188,13 @@ impl Diayn {
             ));
         }
         let width = spec.observation;
-        let settings = EstimatorConfig::new("nce", n, width, config.ppo.gamma, &config.ratio, config.seed)?;
+        let settings = EstimatorConfig::new(EstimatorChoice::default(), n, width, config.ppo.gamma, &config.ratio, config.seed)?;
         Ok(Diayn {
             n,
             width,
             task: config.diayn.task as f32,
             discriminator: Discriminator::new(settings),
-            metrics: Vec::new(),
+            metrics: [f64::NAN; 2],
         })
     }
 }
@@ -182,15 +217,11 @@ impl Method for Diayn {
             .map(|rollout| next_states(rollout, self.width))
             .collect();
         let loss = self.discriminator.update(states.clone(), iteration);
-        let rewards: Vec<Vec<f32>> = states
-            .par_iter()
-            .enumerate()
-            .map(|(z, states)| {
-                let mut rewards = self.discriminator.log_posterior(z, states);
-                rewards.iter_mut().for_each(|r| *r += (n as f32).ln());
-                rewards
-            })
-            .collect();
+        let rewards = parallel::map(&states[..], |z, states| {
+            let mut rewards = self.discriminator.log_posterior(z, states);
+            rewards.iter_mut().for_each(|r| *r += (n as f32).ln());
+            rewards
+        });
         let mean = |rewards: &Vec<f32>| rewards.iter().map(|&r| f64::from(r)).sum::<f64>() / rewards.len() as f64;
         let information = rewards.iter().map(mean).sum::<f64>() / n as f64;
         if !(loss.is_finite() && information.is_finite()) {
@@ -199,7 +230,7 @@ impl Method for Diayn {
                 iteration + 1
             )));
         }
-        self.metrics = vec![loss, information];
+        self.metrics = [loss, information];
         let mut task = vec![0.0; n * n];
         for (i, rollout) in rollouts.iter().enumerate() {
             task[i * n + i] = if rollout.silent { 0.0 } else { self.task };
@@ -213,12 +244,12 @@ impl Method for Diayn {
         })
     }
 
-    fn metric_names(&self) -> Vec<String> {
-        ["discriminator_loss", "skill_information"].map(String::from).to_vec()
-    }
-
-    fn metrics(&self) -> Vec<f64> {
-        self.metrics.clone()
+    fn metrics(&self) -> Vec<(Metric, f64)> {
+        let metrics = [
+            Metric::of_diversity("discriminator_loss", "mean cross-entropy of q(z\\|s) over the minibatches of this iteration"),
+            Metric::of_diversity("skill_information", "mean over policies and their steps of log q(z\\|s') + log n"),
+        ];
+        metrics.into_iter().zip(self.metrics).collect()
     }
 
     fn save(&self, checkpoint: &mut Checkpoint) {
@@ -264,7 +295,7 @@ mod tests {
             l2: 1e-6,
             ..RatioConfig::default()
         };
-        let mut discriminator = Discriminator::new(EstimatorConfig::new("nce", n, states, 0.9, &ratio, 3).unwrap());
+        let mut discriminator = Discriminator::new(EstimatorConfig::new(EstimatorChoice::default(), n, states, 0.9, &ratio, 3).unwrap());
         let one_hot = |state: usize| (0..states).map(move |s| f32::from(u8::from(s == state)));
         let mut random = stream(9, Purpose::Truth, 0, 0);
         let mut draw = |rho: &Vec<f64>| -> Vec<f32> {

@@ -3,11 +3,23 @@
 //! A method says, each iteration, how task gradients are mixed and which further rewards each policy follows: its
 //! [`Guidance`]. The update itself ([`crate::update`]) is the same for all of them.
 
-pub mod diayn;
-mod ppo;
-pub mod qd;
-pub mod si;
-pub mod svpg;
+/// The methods: a module each, in which a type implements [`Kind`], and a line here.
+macro_rules! methods {
+    ($($module:ident::$kind:ident,)*) => {
+        $(pub mod $module;)*
+
+        /// All methods; the first one is the default.
+        pub static METHODS: &[&dyn Kind] = &[$(&$module::$kind),*];
+    };
+}
+
+methods! {
+    qd::QdKind,
+    ppo::PpoKind,
+    svpg::SvpgKind,
+    diayn::DiaynKind,
+    si::SiKind,
+}
 pub mod weighting;
 
 pub use diayn::{Diayn, DiaynConfig};
@@ -17,13 +29,16 @@ pub use si::{Si, SiConfig};
 pub use svpg::{Svpg, SvpgConfig};
 pub use weighting::Weighting;
 
-use crate::env::Spec;
+use crate::checkpoint::Checkpoint;
+use crate::choice::{Choice, Listed};
+use crate::config::Config;
 use crate::env::behaviour::Column;
-use crate::error::{Error, Result};
+use crate::env::{Spec, Task};
+use crate::error::Result;
+use crate::metric::Metric;
+use crate::nn::Gradient;
 use crate::policy::advantage::Units;
 use crate::policy::{Ensemble, Rollout};
-use crate::run::checkpoint::Checkpoint;
-use crate::run::config::Config;
 
 /// How the policies are to move in one iteration.
 ///
@@ -40,8 +55,8 @@ pub struct Guidance {
     pub rewards: Vec<Vec<f32>>,
     /// Units of the advantages: of the task, and of each further stream.
     pub units: Vec<Units>,
-    /// Added to the step of each policy as it is, `[n][parameters]`; empty for none.
-    pub drift: Vec<f32>,
+    /// Added to the step of each policy as it is; empty for none.
+    pub drift: Vec<Gradient<f32>>,
 }
 
 impl Guidance {
@@ -81,13 +96,8 @@ pub trait Method: Send {
         0.0
     }
 
-    /// Names of the method's own metrics.
-    fn metric_names(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Values of its metrics in the last iteration, in the order of their names.
-    fn metrics(&self) -> Vec<f64> {
+    /// Its own metrics with their values in the last iteration, NaN before the first one.
+    fn metrics(&self) -> Vec<(Metric, f64)> {
         Vec::new()
     }
 
@@ -110,20 +120,40 @@ pub trait Method: Send {
     }
 }
 
-/// Names of the methods.
-pub const METHODS: &[&str] = &["qd", "ppo", "svpg", "diayn", "si"];
+/// A method of the list [`METHODS`], before it is made.
+pub trait Kind: Sync {
+    /// Its name in settings.
+    fn name(&self) -> &'static str;
 
-/// Makes the method that the settings name.
-pub fn build(config: &Config, spec: &Spec) -> Result<Box<dyn Method>> {
-    match config.method.as_str() {
-        "qd" => Ok(Box::new(Qd::new(config, spec)?)),
-        "diayn" => Ok(Box::new(Diayn::new(config, spec)?)),
-        "si" => Ok(Box::new(Si::new(config, spec)?)),
-        "svpg" => Ok(Box::new(Svpg::new(&config.svpg, config.ensemble))),
-        "ppo" => Ok(Box::new(IndependentPpo { n: config.ensemble })),
-        other => Err(Error::input(format!(
-            "there is no method \"{other}\"; set method to one of: {}",
-            METHODS.join(", ")
-        ))),
+    /// Its page in docs/.
+    fn page(&self) -> &'static str;
+
+    /// Sections of the settings that have a part in it, besides those that every method has.
+    fn sections(&self) -> &'static [&'static str];
+
+    /// Reward streams besides the task's, for each policy.
+    fn streams(&self) -> usize;
+
+    /// Fills in settings that are absent and depend on the method and the task.
+    fn resolve(&self, _config: &mut Config, _task: &dyn Task) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes it.
+    fn build(&self, config: &Config, spec: &Spec) -> Result<Box<dyn Method>>;
+}
+
+impl Listed for dyn Kind {
+    const WHAT: &'static str = "method";
+
+    fn list() -> &'static [&'static Self] {
+        METHODS
+    }
+
+    fn label(&self) -> &'static str {
+        self.name()
     }
 }
+
+/// The setting that names a method.
+pub type MethodChoice = Choice<dyn Kind>;

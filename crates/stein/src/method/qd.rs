@@ -11,33 +11,36 @@
 //! networks. Advantages are linear in rewards: Σ_j k'_ij·A(r_ij) = (n-1)·A(R_i), so that n critics of diversity do what
 //! n(n-1) would. `share` says whether the neighbours' g_j enter. Reference: Gangwani, Peng & Zhou 2020.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::weighting::{Quota, Weighting};
-use super::{Guidance, Method};
-use crate::divergence::{self, Divergence, Shift};
+use super::{Guidance, Kind, Method};
+use crate::check::real;
+use crate::checkpoint::Checkpoint;
+use crate::config::Config;
+use crate::divergence::{self, Divergence, DivergenceChoice, Shift};
 use crate::env::behaviour::{Behaviour, Column};
 use crate::env::{Spec, Task};
 use crate::error::{Error, Result};
-use crate::kernel::{divergence_kernel, divergence_slopes};
+use crate::kernel::{divergence_kernel, divergence_derivatives};
+use crate::metric::Metric;
+use crate::parallel;
 use crate::policy::{Ensemble, Rollout};
 use crate::ratio::blur::{average, blur, copies};
 use crate::ratio::classifier::Classifier;
 use crate::ratio::{
-    self, Estimator, EstimatorConfig, GaussianPolicies, Memory, Round, Transitions, bridge, normalise, pair_of,
+    self, Estimator, EstimatorChoice, EstimatorConfig, GaussianPolicies, Memory, Occupancy, Ratios, Round,
+    Transitions,
 };
-use crate::run::checkpoint::Checkpoint;
-use crate::run::config::Config;
 
 /// Settings of the method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QdConfig {
     /// Ratio estimator: nce, dualdice, valuedice or gendice.
-    pub estimator: String,
+    pub estimator: EstimatorChoice,
     /// Divergence: js, kls, kl, rkl, hellinger, triangular or tv.
-    pub divergence: String,
+    pub divergence: DivergenceChoice,
     /// Kernel temperature T; absent: that of the divergence (0.5 for js, 1 for kls).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
@@ -47,7 +50,7 @@ pub struct QdConfig {
     /// signals and numbers of observations; absent: "task" for nce, else "state-action".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub behaviour: Option<Behaviour>,
-    /// Behaviour is seen through normal noise of this deviation, so that smaller differences do not count; absent: the
+    /// Behaviour is seen through normal noise of this std, so that smaller differences do not count; absent: the
     /// task's own where behaviour is "task", else 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<f64>,
@@ -80,8 +83,8 @@ pub struct QdConfig {
 impl Default for QdConfig {
     fn default() -> Self {
         QdConfig {
-            estimator: "nce".into(),
-            divergence: "js".into(),
+            estimator: EstimatorChoice::default(),
+            divergence: DivergenceChoice::default(),
             temperature: None,
             power: 0.5,
             behaviour: None,
@@ -104,19 +107,18 @@ impl Default for QdConfig {
 impl QdConfig {
     /// Fills in what depends on the divergence and the task.
     pub fn resolve(&mut self, task: &dyn Task) -> Result<()> {
-        let divergence = divergence::by_name(&self.divergence)?;
-        self.temperature.get_or_insert(divergence.temperature());
+        self.temperature.get_or_insert(self.divergence.temperature());
         let spec = task.make()?.spec().clone();
-        let usual = || match self.estimator.as_str() {
-            "nce" => Behaviour::Named("task".into()),
-            _ => Behaviour::state_action(),
+        let usual = || match self.estimator.takes_behaviour() {
+            true => Behaviour::Named("task".into()),
+            false => Behaviour::state_action(),
         };
         let asked = self.behaviour.clone().unwrap_or_else(usual);
         let of_task = asked == Behaviour::Named("task".into());
         self.resolution
             .get_or_insert(if of_task { task.resolution() } else { 0.0 });
         let behaviour = asked.resolved(task);
-        if !behaviour.is_state_action() && self.estimator != "nce" {
+        if !behaviour.is_state_action() && !self.estimator.takes_behaviour() {
             return Err(Error::input(format!(
                 "qd.behaviour is not \"state-action\", but {} learns ratios of states and actions only; set \
                  qd.behaviour=state-action, or qd.estimator=nce",
@@ -132,6 +134,28 @@ impl QdConfig {
         behaviour.columns(&spec)?;
         self.behaviour = Some(behaviour);
         Ok(())
+    }
+
+    /// Refuses impossible values.
+    pub fn validate(&self) -> Result<()> {
+        real("qd.temperature", self.temperature.unwrap_or(1.0), 1e-6, 1e6)?;
+        real("qd.ladder", self.ladder, 0.0, 10.0)?;
+        real("qd.omega_start", self.omega_start, 0.0, 1e6)?;
+        real("qd.omega_end", self.omega_end, 0.0, 1e6)?;
+        let most = (1.0 + self.ladder) * self.omega_start.max(self.omega_end);
+        if self.weighting == Weighting::Normalised && most > 1.0 {
+            return Err(Error::input(format!(
+                "with qd.weighting = \"normalised\" ω is a share of 1, but the last policy's would be {most}, (1 + qd.ladder) times \
+                 qd.omega_start or qd.omega_end; set qd.ladder=0 and both of them at most 1, or all three lower"
+            )));
+        }
+        real("qd.resolution", self.resolution.unwrap_or(0.0), 0.0, 1e9)?;
+        real("qd.power", self.power, 1e-3, 1.0)?;
+        real("qd.clamp", self.clamp, 1.001, 1e12)?;
+        real("qd.quota", self.quota, 0.0, 1.0)?;
+        real("qd.slack", self.slack, 0.0, 1e6)?;
+        real("qd.omega_until", self.omega_until, 0.0, 1.0)?;
+        real("qd.omega_off", self.omega_off, 0.0, 1.0)
     }
 
     /// Whether kernels and ratios have any part in the update: else it is that of independent PPO.
@@ -163,11 +187,48 @@ impl QdConfig {
 /// Ratios that have rested are updated by so many times the usual number of passes, for policies have moved since.
 const CATCH_UP: usize = 8;
 
+/// The method, before it is made.
+pub struct QdKind;
+
+impl Kind for QdKind {
+    fn name(&self) -> &'static str {
+        "qd"
+    }
+
+    fn page(&self) -> &'static str {
+        "algorithm.md"
+    }
+
+    fn sections(&self) -> &'static [&'static str] {
+        &["qd", "ratio"]
+    }
+
+    fn streams(&self) -> usize {
+        1
+    }
+
+    fn resolve(&self, config: &mut Config, task: &dyn Task) -> Result<()> {
+        config.qd.resolve(task)?;
+        config.ratio.resolve(config.qd.estimator)?;
+        let discounted = config.qd.behaviour.as_ref().is_none_or(Behaviour::is_state_action);
+        config.ratio.occupancy.get_or_insert(if discounted {
+            Occupancy::Discounted
+        } else {
+            Occupancy::Visited
+        });
+        Ok(())
+    }
+
+    fn build(&self, config: &Config, spec: &Spec) -> Result<Box<dyn Method>> {
+        Ok(Box::new(Qd::new(config, spec)?))
+    }
+}
+
 /// The method.
 pub struct Qd {
     config: Config,
     n: usize,
-    divergence: Box<dyn Divergence>,
+    divergence: &'static dyn Divergence,
     temperature: f64,
     shift: Shift,
     /// Bound on |log ζ|.
@@ -179,15 +240,8 @@ pub struct Qd {
     estimator: Box<dyn Estimator>,
     classifier: Classifier,
     memory: Memory,
-    metrics: Vec<f64>,
+    metrics: [f64; METRICS.len()],
     kernel: Vec<f64>,
-}
-
-/// log ζ_ab of one ordered pair, normalised: on b's newest samples (the data policy's) and on a's.
-struct PairRatio {
-    on_b: Vec<f32>,
-    on_a: Vec<f32>,
-    log_mean: f64,
 }
 
 impl Qd {
@@ -199,7 +253,6 @@ impl Qd {
                 "ensemble = 1 has no pairs to tell apart: set it to 2 or more, or method to ppo",
             ));
         }
-        let divergence = divergence::by_name(&qd.divergence)?;
         let (state, action) = (spec.observation, spec.action());
         let behaviour = match &qd.behaviour {
             None => Vec::new(),
@@ -211,14 +264,14 @@ impl Qd {
             behaviour.len()
         };
         let (gamma, seed) = (config.ppo.gamma, config.seed);
-        let settings = EstimatorConfig::new(&qd.estimator, n, width, gamma, &config.ratio, seed)?;
+        let settings = EstimatorConfig::new(qd.estimator, n, width, gamma, &config.ratio, seed)?;
         Ok(Qd {
             n,
-            temperature: qd.temperature.unwrap_or(divergence.temperature()),
+            temperature: qd.temperature.unwrap_or(qd.divergence.temperature()),
             shift: qd.shift,
             bound: qd.clamp.ln(),
-            divergence,
-            estimator: ratio::build(&qd.estimator, n, width, gamma, &config.ratio, seed)?,
+            divergence: qd.divergence.get(),
+            estimator: ratio::build(qd.estimator, n, width, gamma, &config.ratio, seed)?,
             classifier: Classifier::new(&settings),
             memory: Memory::new(n, state, action, behaviour.len(), gamma, &config.ratio),
             resolution: if behaviour.is_empty() {
@@ -229,7 +282,7 @@ impl Qd {
             behaviour,
             quota: Quota::new(n),
             config: config.clone(),
-            metrics: Vec::new(),
+            metrics: [f64::NAN; METRICS.len()],
             kernel: Vec::new(),
         })
     }
@@ -237,45 +290,8 @@ impl Qd {
     /// Minibatch updates of an iteration; `rested` says that ratios rest between measurements and have to catch up.
     fn updates(&self, samples: usize, iteration: usize, rested: bool) -> usize {
         let ratio = &self.config.ratio;
-        let pass = samples.div_ceil(ratio.minibatch);
         let times = if rested { ratio.idle.min(CATCH_UP) } else { 1 };
-        times * ratio.epochs * pass + if iteration == 0 { ratio.warmup_updates } else { 0 }
-    }
-
-    /// Ratios of all ordered pairs on the newest samples, in the order of pair numbers.
-    fn ratios(&self, policies: &GaussianPolicies<'_>, newest: &[&Transitions], round: usize) -> Vec<PairRatio> {
-        let n = self.n;
-        let logs = self.estimator.log_zetas(policies, newest, self.config.seed, round);
-        logs.into_par_iter()
-            .enumerate()
-            .map(|(p, (mut on_b, mut on_a))| {
-                let (a, b) = pair_of(p, n);
-                let (w_a, w_b) = (&newest[a].weights[..], &newest[b].weights[..]);
-                let log_mean = normalise(&mut on_b.clone(), w_b, &mut []);
-                let c = bridge((&on_b, w_b), (&on_a, w_a)) as f32;
-                on_b.iter_mut().chain(&mut on_a).for_each(|x| *x -= c);
-                PairRatio { on_b, on_a, log_mean }
-            })
-            .collect()
-    }
-
-    /// D_ij for all pairs, each the average of the value from ζ_ji and from 1/ζ_ij.
-    fn divergences(&self, ratios: &[PairRatio], newest: &[&Transitions]) -> Vec<f64> {
-        let (n, divergence) = (self.n, self.divergence.as_ref());
-        let of_pair = |at: usize| {
-            let (i, j) = (at / n, at % n);
-            if i == j {
-                return 0.0;
-            }
-            let (w_i, w_j) = (&newest[i].weights[..], &newest[j].weights[..]);
-            let ji = &ratios[ratio::pair_number(j, i, n)];
-            let direct = divergence::value(divergence, self.bound, (&ji.on_b, w_i), (&ji.on_a, w_j));
-            let ij = &ratios[ratio::pair_number(i, j, n)];
-            let turn = |logs: &[f32]| logs.iter().map(|x| -x).collect::<Vec<f32>>();
-            let (on_i, on_j) = (turn(&ij.on_a), turn(&ij.on_b));
-            0.5 * (direct + divergence::value(divergence, self.bound, (&on_i, w_i), (&on_j, w_j)))
-        };
-        (0..n * n).into_par_iter().map(of_pair).collect()
+        (times - 1) * ratio.updates(samples, false) + ratio.updates(samples, iteration == 0)
     }
 
     /// Weights of the task gradients, `[n][n]`, and of each policy's diversity; `idle[i]` says that the task tells policy i
@@ -319,9 +335,9 @@ impl Qd {
         )
     }
 
-    /// What the judge makes of the ratios on the newest rollouts. Copies of a sample would tell it what it is to find out, so
+    /// The reference classifier's agreement with the ratios on the newest rollouts. Copies of a sample would tell it what it is to find out, so
     /// that it sees each sample once, blurred anew.
-    fn agreement(&mut self, policies: &GaussianPolicies<'_>, ratios: &[PairRatio], iteration: usize) -> f64 {
+    fn agreement(&mut self, policies: &GaussianPolicies<'_>, ratios: &Ratios, iteration: usize) -> f64 {
         let (n, seed) = (self.n, self.config.seed);
         let mut newest: Vec<Transitions> = self.memory.newest().into_iter().cloned().collect();
         let blurred = if self.resolution > 0.0 {
@@ -335,30 +351,28 @@ impl Qd {
         };
         let newest: Vec<&Transitions> = newest.iter().collect();
         self.classifier.update(policies, &newest, seed, iteration);
-        match blurred {
-            Some(logs) => self.classifier.agreement(policies, &newest, &logs),
-            None => {
-                let logs: Vec<_> = ratios.iter().map(|ratio| (&ratio.on_b, &ratio.on_a)).collect();
-                self.classifier.agreement(policies, &newest, &logs)
-            }
-        }
+        let on_own = match &blurred {
+            Some(logs) => logs.iter().map(|(on_b, _)| &on_b[..]).collect(),
+            None => ratios.on_own(),
+        };
+        self.classifier.agreement(policies, &newest, &on_own)
     }
 
     /// R_i of every policy on its own newest steps.
-    fn rewards(&self, ratios: &[PairRatio], slopes: &[f64], newest: &[&Transitions]) -> Vec<Vec<f32>> {
+    fn rewards(&self, ratios: &Ratios, derivatives: &[f64], newest: &[&Transitions]) -> Vec<Vec<f32>> {
         let n = self.n;
         let of_policy = |i: usize| {
             let mut sum = vec![0.0; newest[i].len()];
             for j in (0..n).filter(|&j| j != i) {
-                let zeta_ji = &ratios[ratio::pair_number(j, i, n)].on_b;
-                let weight = (slopes[i * n + j] / (n - 1) as f64) as f32;
-                let divergence = self.divergence.as_ref();
+                let zeta_ji = &ratios.of(j, i).on_b;
+                let weight = (derivatives[i * n + j] / (n - 1) as f64) as f32;
+                let divergence = self.divergence;
                 let rewards = divergence::rewards(divergence, self.shift, self.bound, zeta_ji, &newest[i].weights);
                 sum.iter_mut().zip(rewards).for_each(|(sum, r)| *sum += weight * r);
             }
             if self.resolution > 0.0 { average(&sum) } else { sum }
         };
-        (0..n).into_par_iter().map(of_policy).collect()
+        parallel::map(0..n, |_, i| of_policy(i))
     }
 
     /// Variance, divided by n, of the policies' mean behaviour in these rollouts, summed over its signals; NaN where behaviour
@@ -383,7 +397,7 @@ impl Qd {
     /// An iteration in which ratios steer nothing and are left alone: independent PPO, and no metrics of them.
     fn rest(&mut self, rollouts: &[Rollout], omega: f64) -> Guidance {
         let n = self.n;
-        self.metrics = vec![f64::NAN; self.metric_names().len()];
+        self.metrics = [f64::NAN; METRICS.len()];
         self.metrics[0] = omega;
         self.metrics[1] = self.between(rollouts);
         self.kernel = vec![f64::NAN; n * n];
@@ -397,28 +411,30 @@ impl Qd {
             drift: Vec::new(),
         }
     }
-
-    /// How the ratios look: mean before division, share clamped, effective sample size.
-    fn health(&self, ratios: &[PairRatio], newest: &[&Transitions]) -> [f64; 3] {
-        let n = self.n;
-        let (mut mean, mut clamped, mut effective) = (0.0, 0.0, 0.0);
-        for (p, ratio) in ratios.iter().enumerate() {
-            let weights = &newest[pair_of(p, n).1].weights;
-            let (mut sum, mut squares, mut mass, mut cut) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
-            for (&log_zeta, &weight) in ratio.on_b.iter().zip(weights) {
-                let (zeta, weight) = (f64::from(log_zeta).exp(), f64::from(weight));
-                sum += weight * zeta;
-                squares += weight * zeta * zeta;
-                mass += weight;
-                cut += f64::from(u8::from(f64::from(log_zeta).abs() > self.bound));
-            }
-            mean += ratio.log_mean.exp();
-            clamped += cut / ratio.on_b.len() as f64;
-            effective += sum * sum / (mass * squares);
-        }
-        [mean, clamped, effective].map(|x| x / ratios.len() as f64)
-    }
 }
+
+/// What is told of an iteration, in the order of `Qd::metrics`.
+const METRICS: [Metric; 13] = [
+    Metric::of_diversity("omega", "ω in this iteration, as scheduled"),
+    Metric::of_diversity(
+        "behaviour_between",
+        "population variance (divided by n) between policies of their mean behaviour φ",
+    ),
+    Metric::of_diversity(
+        "diversity_weight",
+        "mean over policies of the weight of the diversity reward R_i in the update",
+    ),
+    Metric::of_diversity("divergence_mean", "mean and minimum of the estimated D_ij, i ≠ j"),
+    Metric::of_diversity("divergence_min", "mean and minimum of the estimated D_ij, i ≠ j"),
+    Metric::of_diversity("kernel_row_mean", "mean and maximum over policies i of Σ_{j≠i} k_ij"),
+    Metric::of_diversity("kernel_row_max", "mean and maximum over policies i of Σ_{j≠i} k_ij"),
+    Metric::of_diversity("ratio_loss", "mean loss of the estimator's networks over the minibatches of this iteration"),
+    Metric::of_diversity("zeta_mean", "mean over pairs of Σ w·ζ/Σ w on the data policy's newest samples"),
+    Metric::of_diversity("zeta_clamped", "fraction of the data policy's samples with ζ outside [1/c, c]"),
+    Metric::of_diversity("zeta_effective", "the relative effective sample size under the ratio"),
+    Metric::of_diversity("samples_effective", "(Σ w)²/Σ w² of a policy's newest rollout"),
+    Metric::of_diversity("ratio_agreement", "rank correlation of log ζ_ji with logit_j - logit_i"),
+];
 
 /// The kernel of policies that have nothing in common.
 fn identity(n: usize) -> Vec<f64> {
@@ -438,7 +454,7 @@ impl Method for Qd {
         let n = self.n;
         self.memory.remember(rollouts);
         let qd = &self.config.qd;
-        self.quota.observe(rollouts, qd.quota, qd.slack);
+        self.quota.update(rollouts, qd.quota, qd.slack);
         let omega = qd.omega(iteration, self.config.iterations);
         let idle: Vec<bool> = rollouts.iter().map(|rollout| rollout.silent).collect();
         let steers = qd.steers(omega) || idle.contains(&true);
@@ -467,13 +483,12 @@ impl Method for Qd {
             updates: self.updates(data[0].len(), iteration, !steers),
             rate: (1.0, 1.0),
         };
-        let loss = self.estimator.update(&round);
         let newest: Vec<&Transitions> = newest.iter().collect();
-        let ratios = self.ratios(&policies, &newest, iteration);
-        let divergences = self.divergences(&ratios, &newest);
-        let (divergence, power) = (self.divergence.as_ref(), self.config.qd.power);
+        let (loss, ratios) = ratio::step(self.estimator.as_mut(), &round, &newest);
+        let divergences = ratios.divergences(self.divergence, self.bound, &newest);
+        let (divergence, power) = (self.divergence, self.config.qd.power);
         let kernel = divergence_kernel(&divergences, n, divergence, self.temperature, power);
-        let slopes = divergence_slopes(&divergences, n, divergence, self.temperature, power);
+        let derivatives = divergence_derivatives(&divergences, n, divergence, self.temperature, power);
         if !loss.is_finite() || kernel.iter().any(|k| !k.is_finite()) {
             return Err(Error::failed(format!(
                 "iteration {}: the ratio estimator {} is no longer finite; lower ratio.learning_rate or raise \
@@ -482,7 +497,7 @@ impl Method for Qd {
                 self.config.qd.estimator
             )));
         }
-        let rewards = self.rewards(&ratios, &slopes, &newest);
+        let rewards = self.rewards(&ratios, &derivatives, &newest);
         let (task, streams) = if steers {
             self.weights(&kernel, omega, &idle)
         } else {
@@ -494,9 +509,9 @@ impl Method for Qd {
         let spread = off_diagonal(&divergences);
         let pairs = spread.len() as f64;
         let rows: Vec<f64> = (0..n).map(|i| kernel[i * n..][..n].iter().sum::<f64>() - 1.0).collect();
-        let [zeta_mean, zeta_clamped, zeta_effective] = self.health(&ratios, &newest);
+        let health = ratios.health(self.bound, &newest);
         let agreement = self.agreement(&policies, &ratios, iteration);
-        self.metrics = vec![
+        self.metrics = [
             omega,
             self.between(rollouts),
             streams.iter().map(|&w| f64::from(w)).sum::<f64>() / n as f64,
@@ -505,9 +520,9 @@ impl Method for Qd {
             rows.iter().sum::<f64>() / n as f64,
             rows.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             loss,
-            zeta_mean,
-            zeta_clamped,
-            zeta_effective,
+            health.mean,
+            health.clamped,
+            health.effective,
             self.memory
                 .newest()
                 .iter()
@@ -531,28 +546,8 @@ impl Method for Qd {
         self.estimator.update_flops() * self.updates(samples, 1, false) as f64
     }
 
-    fn metric_names(&self) -> Vec<String> {
-        [
-            "omega",
-            "behaviour_between",
-            "diversity_weight",
-            "divergence_mean",
-            "divergence_min",
-            "kernel_row_mean",
-            "kernel_row_max",
-            "ratio_loss",
-            "zeta_mean",
-            "zeta_clamped",
-            "zeta_effective",
-            "samples_effective",
-            "ratio_agreement",
-        ]
-        .map(String::from)
-        .to_vec()
-    }
-
-    fn metrics(&self) -> Vec<f64> {
-        self.metrics.clone()
+    fn metrics(&self) -> Vec<(Metric, f64)> {
+        METRICS.into_iter().zip(self.metrics).collect()
     }
 
     fn kernel(&self) -> Option<&[f64]> {

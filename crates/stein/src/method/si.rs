@@ -4,7 +4,7 @@
 //! B_i  the trajectories of policy i with the highest returns, as many as `si.trajectories`
 //! ζ_i  = ρ_{B_i}/ρ_i                                a classifier of steps (s,a): from B_i, or from the newest rollout?
 //! r_i  = log(1 + ζ_i)                               minimises D_JS(ρ_i, ρ_{B_i})
-//! Δθ_i = (1-μ)·g_i + μ·∇L(r_i) + diversity·d_i      μ = `si.imitation`; task and r_i of deviation 1, d_i as in qd.rs
+//! Δθ_i = (1-μ)·g_i + μ·∇L(r_i) + diversity·d_i      μ = `si.imitation`; task and r_i of std 1, d_i as in qd.rs
 //! ```
 //!
 //! Without a task reward all trajectories are equally good, there is nothing to imitate, and what is left is the kernel
@@ -12,23 +12,26 @@
 //! Gangwani, Liu & Peng 2019, "Learning self-imitating diverse policies"; μ and the number of trajectories are those of its
 //! authors' program.
 
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Guidance, Method, Qd};
-use crate::env::Spec;
-use crate::env::behaviour::Column;
+use super::qd::QdKind;
+use super::{Guidance, Kind, Method, Qd};
+use crate::check::{real, whole};
+use crate::checkpoint::Checkpoint;
+use crate::config::Config;
+use crate::env::behaviour::{Behaviour, Column};
+use crate::env::{Spec, Task};
 use crate::error::{Error, Result};
+use crate::metric::Metric;
 use crate::nn::Normalizer;
+use crate::parallel;
 use crate::policy::advantage::Units;
 use crate::policy::ensemble::{restore_normalizer, save_normalizer};
 use crate::policy::{Ensemble, Rollout};
-use crate::ratio::EstimatorConfig;
+use crate::ratio::{EstimatorChoice, EstimatorConfig};
 use crate::ratio::policies::join_rows;
 use crate::ratio::softmax::{FALL, Lessons, SPLIT, Softmax};
 use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
-use crate::run::config::Config;
 
 /// Settings of the method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +52,14 @@ impl Default for SiConfig {
     }
 }
 
+impl SiConfig {
+    /// Refuses impossible values.
+    pub fn validate(&self) -> Result<()> {
+        real("si.imitation", self.imitation, 0.0, 1.0)?;
+        whole("si.trajectories", self.trajectories, 1, 100_000)
+    }
+}
+
 /// The best trajectories of one policy, and the one it is in.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Best {
@@ -60,7 +71,7 @@ pub struct Best {
 
 impl Best {
     /// Takes in the steps of a rollout, `rows` being its (s,a); keeps `most` trajectories.
-    pub fn observe(&mut self, rollout: &Rollout, rows: &[f32], most: usize) {
+    pub fn add(&mut self, rollout: &Rollout, rows: &[f32], most: usize) {
         let (steps, width) = (rollout.steps(), rows.len() / rollout.steps().max(1));
         let mut earned = rollout.episodes.iter();
         for t in 0..steps {
@@ -140,6 +151,36 @@ impl Imitation {
     }
 }
 
+/// The method, before it is made.
+pub struct SiKind;
+
+impl Kind for SiKind {
+    fn name(&self) -> &'static str {
+        "si"
+    }
+
+    fn page(&self) -> &'static str {
+        "si.md"
+    }
+
+    fn sections(&self) -> &'static [&'static str] {
+        &["si", "qd", "ratio"]
+    }
+
+    fn streams(&self) -> usize {
+        2
+    }
+
+    fn resolve(&self, config: &mut Config, task: &dyn Task) -> Result<()> {
+        config.qd.behaviour.get_or_insert(Behaviour::state_action());
+        QdKind.resolve(config, task)
+    }
+
+    fn build(&self, config: &Config, spec: &Spec) -> Result<Box<dyn Method>> {
+        Ok(Box::new(Si::new(config, spec)?))
+    }
+}
+
 /// The method.
 pub struct Si {
     qd: Qd,
@@ -151,7 +192,7 @@ pub struct Si {
     best: Vec<Best>,
     imitation: Vec<Imitation>,
     features: Normalizer,
-    metrics: Vec<f64>,
+    metrics: [f64; 3],
 }
 
 impl Si {
@@ -159,7 +200,7 @@ impl Si {
     pub fn new(config: &Config, spec: &Spec) -> Result<Self> {
         let (n, state, action) = (config.ensemble, spec.observation, spec.action());
         let width = state + action;
-        let settings = EstimatorConfig::new("nce", n, width, config.ppo.gamma, &config.ratio, config.seed)?;
+        let settings = EstimatorConfig::new(EstimatorChoice::default(), n, width, config.ppo.gamma, &config.ratio, config.seed)?;
         Ok(Si {
             qd: Qd::new(config, spec)?,
             n,
@@ -170,7 +211,7 @@ impl Si {
             best: vec![Best::default(); n],
             imitation: (0..n).map(|i| Imitation::new(settings.clone(), i)).collect(),
             features: Normalizer::new(width, 10.0),
-            metrics: Vec::new(),
+            metrics: [f64::NAN; 3],
         })
     }
 
@@ -198,25 +239,22 @@ impl Method for Si {
         let steps: Vec<Vec<f32>> = rollouts.iter().map(|rollout| self.rows(rollout)).collect();
         for ((best, rollout), rows) in self.best.iter_mut().zip(rollouts).zip(&steps) {
             self.features.update(rows);
-            best.observe(rollout, rows, self.config.trajectories);
+            best.add(rollout, rows, self.config.trajectories);
         }
         let features = &self.features;
-        let learned: Vec<Option<(f64, Vec<f32>)>> = self
-            .imitation
-            .par_iter_mut()
-            .zip(&self.best)
-            .zip(rollouts.par_iter().zip(steps))
-            .map(|((imitation, best), (rollout, mut own))| {
-                if rollout.silent || best.trajectories.is_empty() {
-                    return None;
-                }
-                let mut rows = best.rows();
-                features.apply_in_place(&mut rows);
-                features.apply_in_place(&mut own);
-                let loss = imitation.update(own.clone(), rows, iteration);
-                Some((loss, imitation.rewards(&own, bound)))
-            })
-            .collect();
+        let best = &self.best;
+        let parts = (&mut self.imitation[..], rollouts, steps);
+        let learned: Vec<Option<(f64, Vec<f32>)>> = parallel::map(parts, |i, (imitation, rollout, mut own)| {
+            let best = &best[i];
+            if rollout.silent || best.trajectories.is_empty() {
+                return None;
+            }
+            let mut rows = best.rows();
+            features.apply_in_place(&mut rows);
+            features.apply_in_place(&mut own);
+            let loss = imitation.update(own.clone(), rows, iteration);
+            Some((loss, imitation.rewards(&own, bound)))
+        });
 
         let mu = self.config.imitation as f32;
         let (mut streams, mut rewards) = (Vec::with_capacity(2 * n), Vec::with_capacity(2 * n));
@@ -242,8 +280,7 @@ impl Method for Si {
             .iter()
             .flat_map(|best| best.trajectories.iter().map(|(earned, _)| *earned))
             .collect();
-        self.metrics = self.qd.metrics();
-        self.metrics.extend([mean(&losses), mean(&sums), mean(&kept)]);
+        self.metrics = [mean(&losses), mean(&sums), mean(&kept)];
         if losses.iter().chain(&sums).any(|x| !x.is_finite()) {
             return Err(Error::failed(format!(
                 "iteration {}: the ratio of self-imitation is no longer finite; lower ratio.learning_rate or raise ratio.l2",
@@ -259,14 +296,15 @@ impl Method for Si {
         self.qd.ratio_flops()
     }
 
-    fn metric_names(&self) -> Vec<String> {
-        let mut names = self.qd.metric_names();
-        names.extend(["imitation_loss", "imitation_reward", "return_kept"].map(String::from));
-        names
-    }
-
-    fn metrics(&self) -> Vec<f64> {
-        self.metrics.clone()
+    fn metrics(&self) -> Vec<(Metric, f64)> {
+        let own = [
+            Metric::of_diversity("imitation_loss", "mean cross-entropy of the classifiers of best versus newest steps"),
+            Metric::of_diversity("imitation_reward", "mean of log(1 + ζ_i) over steps"),
+            Metric::of_diversity("return_kept", "mean return of the stored best trajectories"),
+        ];
+        let mut metrics = self.qd.metrics();
+        metrics.extend(own.into_iter().zip(self.metrics));
+        metrics
     }
 
     fn kernel(&self) -> Option<&[f64]> {
@@ -298,18 +336,20 @@ impl Method for Si {
         self.qd.restore(checkpoint)?;
         restore_normalizer("si.features", &mut self.features, checkpoint)?;
         let rows = |checkpoint: &mut Checkpoint, name: String| {
-            let rows = checkpoint.shape(&name).map_or(0, |shape| shape[0]);
+            let rows = checkpoint.rows(&name);
             checkpoint.take_f32(&name, &[rows, width])
         };
         for (i, (best, imitation)) in self.best.iter_mut().zip(&mut self.imitation).enumerate() {
             imitation.net.restore(&format!("si.{i}.net"), checkpoint)?;
             let name = format!("si.{i}.returns");
-            let kept = checkpoint.shape(&name).map_or(0, |shape| shape[0]);
+            let kept = checkpoint.rows(&name);
             let returns = checkpoint.take_f64(&name, &[kept])?;
             best.trajectories.clear();
             for (k, earned) in returns.into_iter().enumerate() {
-                best.trajectories
-                    .push((earned, rows(checkpoint, format!("si.{i}.best.{k}"))?));
+                let name = format!("si.{i}.best.{k}");
+                let trajectory = rows(checkpoint, name.clone())?;
+                checkpoint.require(!trajectory.is_empty(), &name, "steps of a trajectory")?;
+                best.trajectories.push((earned, trajectory));
             }
             best.running = rows(checkpoint, format!("si.{i}.running"))?;
         }
@@ -337,17 +377,17 @@ mod tests {
     #[test]
     fn the_best_trajectories_are_kept_whole_across_rollouts() {
         let mut best = Best::default();
-        best.observe(&rollout([5.0, 7.0]), &[1.0, 2.0, 3.0, 4.0, 5.0], 2);
+        best.add(&rollout([5.0, 7.0]), &[1.0, 2.0, 3.0, 4.0, 5.0], 2);
         assert_eq!(best.trajectories, [(7.0, vec![3.0]), (5.0, vec![1.0, 2.0])]);
         // The episode that went on ends with the first two steps of the next rollout. It is as good as the best, which stays first.
-        best.observe(&rollout([7.0, 6.0]), &[6.0, 7.0, 8.0, 9.0, 10.0], 2);
+        best.add(&rollout([7.0, 6.0]), &[6.0, 7.0, 8.0, 9.0, 10.0], 2);
         assert_eq!(best.trajectories, [(7.0, vec![3.0]), (7.0, vec![4.0, 5.0, 6.0, 7.0])]);
         assert_eq!(best.running, [9.0, 10.0]);
         // An episode may end with the rollout.
         let mut last = rollout([1.0, 2.0]);
         last.episodes.push((9.0, 4));
         last.next_is_new_episode = true;
-        best.observe(&last, &[11.0, 12.0, 13.0, 14.0, 15.0], 2);
+        best.add(&last, &[11.0, 12.0, 13.0, 14.0, 15.0], 2);
         assert_eq!(best.trajectories[0], (9.0, vec![14.0, 15.0]));
         assert!(best.running.is_empty());
     }
@@ -356,7 +396,7 @@ mod tests {
     fn the_reward_is_that_of_the_known_ratio_of_two_normal_distributions() {
         // ρ_B = N(1, 1), ρ = N(0, 1): log ζ = x - 1/2.
         let ratio = RatioConfig::default();
-        let settings = EstimatorConfig::new("nce", 2, 1, 0.99, &ratio, 1).unwrap();
+        let settings = EstimatorConfig::new(EstimatorChoice::default(), 2, 1, 0.99, &ratio, 1).unwrap();
         let mut imitation = Imitation::new(settings, 0);
         let mut random = stream(4, Purpose::Truth, 0, 0);
         let mut draw = |mean: f32| -> Vec<f32> {

@@ -7,9 +7,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Guidance, Method};
+use super::{Guidance, Kind, Method};
+use crate::check::real;
+use crate::config::Config;
+use crate::env::Spec;
 use crate::error::Result;
-use crate::kernel::{rbf_kernel, rbf_repulsion};
+use crate::kernel::rbf_kernel;
+use crate::metric::Metric;
 use crate::policy::{Ensemble, Rollout};
 
 /// Settings of the method.
@@ -23,6 +27,38 @@ pub struct SvpgConfig {
 impl Default for SvpgConfig {
     fn default() -> Self {
         SvpgConfig { temperature: 1.0 }
+    }
+}
+
+impl SvpgConfig {
+    /// Refuses impossible values.
+    pub fn validate(&self) -> Result<()> {
+        real("svpg.temperature", self.temperature, 0.0, 1e9)
+    }
+}
+
+/// The method, before it is made.
+pub struct SvpgKind;
+
+impl Kind for SvpgKind {
+    fn name(&self) -> &'static str {
+        "svpg"
+    }
+
+    fn page(&self) -> &'static str {
+        "algorithm.md"
+    }
+
+    fn sections(&self) -> &'static [&'static str] {
+        &["svpg"]
+    }
+
+    fn streams(&self) -> usize {
+        0
+    }
+
+    fn build(&self, config: &Config, _spec: &Spec) -> Result<Box<dyn Method>> {
+        Ok(Box::new(Svpg::new(&config.svpg, config.ensemble)))
     }
 }
 
@@ -50,11 +86,13 @@ impl Svpg {
 
 impl Method for Svpg {
     fn guide(&mut self, ensemble: &Ensemble, _rollouts: &[Rollout], _iteration: usize) -> Result<Guidance> {
-        let (n, parameters) = (self.n, &ensemble.policies.parameters);
-        let (kernel, bandwidth) = rbf_kernel(parameters, n);
-        let mut drift = rbf_repulsion(parameters, n, &kernel, bandwidth);
+        let (n, policies) = (self.n, &ensemble.policies);
+        let (kernel, bandwidth) = rbf_kernel(&policies.squared_distances(), n);
+        // ∇_{θ_j} k_ij, summed over j.
+        let strengths: Vec<f64> = kernel.iter().map(|k| 2.0 / bandwidth * k).collect();
+        let mut drift = policies.repulsion(&strengths);
         let scale = (self.config.temperature / n as f64) as f32;
-        drift.iter_mut().for_each(|x| *x *= scale);
+        drift.iter_mut().for_each(|drift| drift.scale(scale));
         let task = kernel.iter().map(|k| (k / n as f64) as f32).collect();
         (self.kernel, self.bandwidth) = (kernel, bandwidth);
         Ok(Guidance {
@@ -64,13 +102,18 @@ impl Method for Svpg {
         })
     }
 
-    fn metric_names(&self) -> Vec<String> {
-        ["kernel_row_mean", "kernel_bandwidth"].map(String::from).to_vec()
-    }
-
-    fn metrics(&self) -> Vec<f64> {
+    fn metrics(&self) -> Vec<(Metric, f64)> {
         let n = self.n as f64;
-        vec![self.kernel.iter().sum::<f64>() / n - 1.0, self.bandwidth]
+        vec![
+            (
+                Metric::of_diversity("kernel_row_mean", "mean over policies of Σ_{j≠i} k_ij, with k the RBF kernel on parameters"),
+                self.kernel.iter().sum::<f64>() / n - 1.0,
+            ),
+            (
+                Metric::of_diversity("kernel_bandwidth", "its h = median²/log(n + 1)"),
+                self.bandwidth,
+            ),
+        ]
     }
 
     fn kernel(&self) -> Option<&[f64]> {

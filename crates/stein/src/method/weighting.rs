@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! g_i  gradient of the clipped surrogate of the task
-//! d_i  that of the one diversity reward R_i = 1/(n-1)·Σ_{j≠i} k'_ij·r_ij, k' the slope of the kernel (kernel.rs)
+//! d_i  that of the one diversity reward R_i = 1/(n-1)·Σ_{j≠i} k'_ij·r_ij, k' the derivative of the kernel (kernel.rs)
 //!
-//! nats          Δθ_i = g_i + (ω_i/T)·d_i                      advantages of the task of deviation 1, of R_i in nats
+//! nats          Δθ_i = g_i + (ω_i/T)·d_i                      advantages of the task of std 1, of R_i in nats
 //! constrained   Δθ_i = g_i + h_i·(ω_i/T)·d_i                  h_i falls while policy i earns less than its quota; 0 for the best
 //! fading        Δθ_i = g_i + (ω_i/T)/(1 + G_i)·d_i            G_i = max(J_i - J_0, 0)/|J_0|: falls by itself as returns rise
-//! normalised    Δθ_i = (1-ω_i)·g_i + ω_i·d_i                  both of deviation 1
+//! normalised    Δθ_i = (1-ω_i)·g_i + ω_i·d_i                  both of std 1
 //! published     Δθ_i = (1/n)·[ g_i + (1/T)·(n-1)·d_i ]        both raw: Equation 3 as printed, where p = 1
 //!
 //! ω_i = ω·(1 + l)·(i/(n-1))^l,  i = 0 … n-1                   l = `qd.ladder`: 0, all alike; above, policy 0 follows the task alone
@@ -31,22 +31,22 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::policy::Rollout;
 use crate::policy::advantage::Units;
-use crate::run::checkpoint::Checkpoint;
 
 /// How the parts of the Stein gradient are weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weighting {
-    /// Task advantages of deviation 1, diversity in nats.
+    /// Task advantages of std 1, diversity in nats.
     Nats,
     /// The same, and a quota of return for each policy.
     Constrained,
     /// As `Nats`, and ω falls by itself as a policy's returns rise above those of untrained ones.
     Fading,
-    /// Both of deviation 1, weighed by ω.
+    /// Both of std 1, weighed by ω.
     Normalised,
     /// As Equation 3 has it (with `qd.power = 1`): 1/n and 1/T, raw advantages; ω plays no part.
     Published,
@@ -103,7 +103,7 @@ impl Quota {
     }
 
     /// Takes in the episodes that ended in these rollouts.
-    pub fn observe(&mut self, rollouts: &[Rollout], share: f64, slack: f64) {
+    pub fn update(&mut self, rollouts: &[Rollout], share: f64, slack: f64) {
         for (known, rollout) in self.returns.iter_mut().zip(rollouts) {
             if rollout.episodes.is_empty() {
                 continue;
@@ -171,7 +171,10 @@ impl Quota {
         self.returns = checkpoint.take_f64("quota.returns", &[n])?;
         self.untrained = checkpoint.take_f64("quota.untrained", &[1])?[0];
         self.x = checkpoint.take_f64("quota.x", &[n])?;
-        Ok(())
+        // NaN: not measured yet.
+        let returns = self.returns.iter().chain([&self.untrained]);
+        checkpoint.require(!returns.clone().any(|x| x.is_infinite()), "quota.returns", "returns")?;
+        checkpoint.require(self.x.iter().all(|x| x.is_finite()), "quota.x", "finite numbers")
     }
 }
 
@@ -199,14 +202,14 @@ mod tests {
     #[test]
     fn who_misses_the_quota_loses_diversity_and_gets_it_back() {
         let mut quota = Quota::new(3);
-        quota.observe(&earning(&[10.0, 10.0, 10.0]), 0.9, 0.0);
+        quota.update(&earning(&[10.0, 10.0, 10.0]), 0.9, 0.0);
         for _ in 0..40 {
-            quota.observe(&earning(&[1000.0, 950.0, 500.0]), 0.9, 0.0);
+            quota.update(&earning(&[1000.0, 950.0, 500.0]), 0.9, 0.0);
         }
         assert_eq!(quota.allows(0), 0.0, "the best follows the task alone");
         assert!(quota.allows(1) > 0.9 && quota.allows(2) < 0.1, "{quota:?}");
         for _ in 0..40 {
-            quota.observe(&earning(&[1000.0, 950.0, 960.0]), 0.9, 0.0);
+            quota.update(&earning(&[1000.0, 950.0, 960.0]), 0.9, 0.0);
         }
         assert!(quota.allows(2) > 0.9, "{quota:?}");
     }
@@ -215,8 +218,8 @@ mod tests {
     fn who_earns_no_less_than_the_others_misses_nothing() {
         // Nobody does better than untrained: the quota is what the best has, not more.
         let mut quota = Quota::new(3);
-        quota.observe(&earning(&[0.0, 0.0, 0.0]), 0.9, 0.0);
-        (0..40).for_each(|_| quota.observe(&earning(&[-1.0, -1.0, -1.0]), 0.9, 0.0));
+        quota.update(&earning(&[0.0, 0.0, 0.0]), 0.9, 0.0);
+        (0..40).for_each(|_| quota.update(&earning(&[-1.0, -1.0, -1.0]), 0.9, 0.0));
         assert!(quota.allows(1) > 0.4, "{quota:?}");
     }
 
@@ -225,8 +228,8 @@ mod tests {
         // Untrained policies pay 200 for their movements, the idle nothing, those on their way to the reward 300.
         let run = |slack: f64| {
             let mut quota = Quota::new(2);
-            quota.observe(&earning(&[-200.0, -200.0]), 0.9, slack);
-            (0..40).for_each(|_| quota.observe(&earning(&[0.0, -300.0]), 0.9, slack));
+            quota.update(&earning(&[-200.0, -200.0]), 0.9, slack);
+            (0..40).for_each(|_| quota.update(&earning(&[0.0, -300.0]), 0.9, slack));
             quota.allows(1)
         };
         assert!(run(0.0) < 0.1 && run(2.0) > 0.9, "{} {}", run(0.0), run(2.0));
@@ -236,22 +239,22 @@ mod tests {
     fn diversity_fades_as_returns_rise_above_those_of_untrained_policies() {
         let mut quota = Quota::new(4);
         assert_eq!(quota.fades(0), 1.0, "nothing is known yet");
-        quota.observe(&earning(&[-100.0; 4]), 0.9, 0.0);
-        (0..100).for_each(|_| quota.observe(&earning(&[-100.0, 0.0, 800.0, -300.0]), 0.9, 0.0));
+        quota.update(&earning(&[-100.0; 4]), 0.9, 0.0);
+        (0..100).for_each(|_| quota.update(&earning(&[-100.0, 0.0, 800.0, -300.0]), 0.9, 0.0));
         for (i, factor) in [1.0, 0.5, 0.1, 1.0].into_iter().enumerate() {
             assert!((quota.fades(i) - factor).abs() < 1e-9, "{i}: {}", quota.fades(i));
         }
         // Where untrained policies earn nothing, the first reward ends it.
         let mut sparse = Quota::new(2);
-        sparse.observe(&earning(&[0.0, 0.0]), 0.9, 0.0);
-        sparse.observe(&earning(&[0.0, 1.0]), 0.9, 0.0);
+        sparse.update(&earning(&[0.0, 0.0]), 0.9, 0.0);
+        sparse.update(&earning(&[0.0, 1.0]), 0.9, 0.0);
         assert_eq!((sparse.fades(0), sparse.fades(1)), (1.0, 0.0));
     }
 
     #[test]
     fn it_survives_a_checkpoint() {
         let mut quota = Quota::new(2);
-        quota.observe(&earning(&[1.0, 2.0]), 0.9, 0.5);
+        quota.update(&earning(&[1.0, 2.0]), 0.9, 0.5);
         let mut checkpoint = Checkpoint::new(1, "");
         quota.save(&mut checkpoint);
         let mut again = Quota::new(2);

@@ -1,49 +1,17 @@
-//! First weights: Xavier-uniform and orthogonal.
-//!
-//! ```text
-//! Xavier:      W_oi ~ U(±gain·√(6/(in+out)))                       Glorot & Bengio 2010
-//! orthogonal:  rows (or columns) of W orthonormal, times the gain    Saxe et al. 2014
-//! ```
-//! Biases and extra parameters begin at 0.
+//! First weights: rows (or columns) of W orthonormal, times a gain (Saxe et al. 2014). Biases and extra parameters begin at 0.
 
-use rand::{Rng, RngExt};
+use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
 
 use super::{Real, Shape};
 
-/// How the weights of a layer are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Init {
-    /// Uniform, scaled by the sizes of the layer.
-    Xavier,
-    /// Orthonormal rows or columns.
-    Orthogonal,
-}
-
 /// Draws the parameters of one network. `gain` scales the hidden layers, `output_gain` the last one.
-pub fn initialise<T: Real>(
-    init: Init,
-    shape: &Shape,
-    gain: f64,
-    output_gain: f64,
-    random: &mut impl Rng,
-    parameters: &mut [T],
-) {
+pub fn initialise<T: Real>(shape: &Shape, gain: f64, output_gain: f64, random: &mut impl Rng, parameters: &mut [T]) {
     parameters.fill(T::ZERO);
     for layer in 0..shape.layers() {
         let (rows, columns) = shape.layer(layer);
         let gain = if layer + 1 == shape.layers() { output_gain } else { gain };
-        let weights = match init {
-            Init::Xavier => {
-                let bound = (6.0 / (rows + columns) as f64).sqrt();
-                (0..rows * columns)
-                    .map(|_| random.random_range(-bound..bound))
-                    .collect()
-            }
-            Init::Orthogonal => orthogonal(rows, columns, random),
-        };
+        let weights = orthogonal(rows, columns, random);
         for (place, weight) in parameters[shape.offset(layer)..].iter_mut().zip(weights) {
             *place = T::from_f64(gain * weight);
         }
@@ -111,14 +79,10 @@ mod tests {
         let shape = Shape::new(4, &[16], 2).with_extra(2);
         let mut random = stream(1, Purpose::PolicyInit, 0, 0);
         let mut parameters = vec![1.0f64; shape.parameters()];
-        initialise(Init::Orthogonal, &shape, 2.0, 0.01, &mut random, &mut parameters);
+        initialise(&shape, 2.0, 0.01, &mut random, &mut parameters);
         assert!(parameters[64..80].iter().all(|&bias| bias == 0.0));
         assert!(parameters[shape.extra_offset()..].iter().all(|&extra| extra == 0.0));
         let output = &parameters[shape.offset(1)..][..32];
         assert!((output.iter().map(|w| w * w).sum::<f64>() - 2.0 * 0.01 * 0.01).abs() < 1e-12);
-        initialise(Init::Xavier, &shape, 1.0, 1.0, &mut random, &mut parameters);
-        let bound = (6.0f64 / 20.0).sqrt();
-        let first = &parameters[..64];
-        assert!(first.iter().all(|w| w.abs() <= bound) && first.iter().any(|w| w.abs() > 0.8 * bound));
     }
 }

@@ -1,23 +1,31 @@
 //! Stacked networks: many tanh networks of one shape, with explicit gradients. No automatic differentiation: a loss
-//! hands back d(loss)/d(output), and [`mlp::backward`] does the rest.
+//! hands back d(loss)/d(output), and this module does the rest: passes, sums of gradients, the clip, Adam, order and
+//! parallelism ([`Stack::train`]). No other module sees a parameter; what others need of them has a name here. So this is where
+//! another back end would plug in.
 
 pub mod adam;
+pub mod average;
 pub mod init;
 pub mod mlp;
+pub mod network;
 pub mod normalizer;
 pub mod peak;
 pub mod penalty;
 pub mod pool;
 pub mod product;
 pub mod real;
+pub mod single;
 pub mod stack;
 
 pub use adam::{Adam, AdamConfig, clip_norm};
+pub use average::Average;
 pub use mlp::{Scratch, Shape, backward, forward};
+pub use network::{Frozen, Gradient, Network};
 pub use normalizer::Normalizer;
 pub use pool::Pool;
 pub use real::Real;
-pub use stack::Stack;
+pub use single::Single;
+pub use stack::{Member, Stack, Step, Trainee};
 
 #[cfg(test)]
 pub(crate) mod test {

@@ -13,10 +13,10 @@ pub struct Normalizer {
     pub count: f64,
     /// Their mean.
     pub mean: Vec<f64>,
-    /// Sum of squared deviations from the mean.
+    /// Sum of squared stds from the mean.
     pub squares: Vec<f64>,
     clip: f64,
-    /// (mean, 1/standard deviation) as they are applied: refreshed by [`Normalizer::update`].
+    /// (mean, 1/standard std) as they are applied: refreshed by [`Normalizer::update`].
     applied: Vec<(f32, f32)>,
 }
 

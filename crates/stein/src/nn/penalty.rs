@@ -120,7 +120,7 @@ pub fn gradient_penalty<T: Real>(
             .map(|f| penalty.v[0][f * row + b] * penalty.v[0][f * row + b])
             .sum();
         let norm = (square + T::from_f64(1e-20)).sqrt();
-        let slope = if b < batch {
+        let derivative = if b < batch {
             (share + share) * (norm - T::ONE) / norm
         } else {
             T::ZERO
@@ -129,7 +129,7 @@ pub fn gradient_penalty<T: Real>(
             value += share * (norm - T::ONE) * (norm - T::ONE);
         }
         for f in features {
-            penalty.v[0][f * row + b] *= slope;
+            penalty.v[0][f * row + b] *= derivative;
         }
     }
 

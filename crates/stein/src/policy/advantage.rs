@@ -11,7 +11,7 @@
 use super::rollout::Rollout;
 
 /// Advantages of one reward stream over one rollout. `values` has one entry for each observation row of the rollout.
-pub fn advantages(rollout: &Rollout, rewards: &[f32], values: &[f32], gamma: f32, lambda: f32, out: &mut [f32]) {
+pub fn gae(rollout: &Rollout, rewards: &[f32], values: &[f32], gamma: f32, lambda: f32, out: &mut [f32]) {
     let mut after = 0.0;
     for t in (0..rollout.steps()).rev() {
         let next = if rollout.terminated[t] {
@@ -33,28 +33,28 @@ pub enum Units {
     Raw,
     /// Minus their mean.
     Centred,
-    /// Of mean 0 and deviation 1.
+    /// Of mean 0 and std 1.
     Standard,
 }
 
 impl Units {
-    /// Brings advantages to these units. Standardised, a stream without spread (deviation < 1e-6·(1 + |mean|)) becomes 0,
+    /// Brings advantages to these units. Standardised, a stream without spread (std < 1e-6·(1 + |mean|)) becomes 0,
     /// not noise.
     pub fn apply(self, values: &mut [f32]) {
         let count = values.len() as f64;
         let mean = values.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
         let variance = values.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count;
-        let deviation = match self {
+        let std = match self {
             Units::Raw => return,
             Units::Centred => 1.0,
             Units::Standard => variance.sqrt(),
         };
-        if self == Units::Standard && deviation < 1e-6 * (1.0 + mean.abs()) {
+        if self == Units::Standard && std < 1e-6 * (1.0 + mean.abs()) {
             values.fill(0.0);
         } else {
             values
                 .iter_mut()
-                .for_each(|x| *x = ((f64::from(*x) - mean) / deviation) as f32);
+                .for_each(|x| *x = ((f64::from(*x) - mean) / std) as f32);
         }
     }
 }
@@ -88,7 +88,7 @@ mod tests {
         let values = [10.0, 20.0, 30.0, 40.0, 1000.0, 60.0, 70.0];
         let (gamma, lambda) = (0.9f32, 0.5f32);
         let mut out = [0.0; 4];
-        advantages(&rollout, &rollout.rewards, &values, gamma, lambda, &mut out);
+        gae(&rollout, &rollout.rewards, &values, gamma, lambda, &mut out);
         let a1 = 2.0 - 20.0;
         let a0 = 1.0 + 0.9 * 20.0 - 10.0 + 0.45 * a1;
         let expected = [a0, a1, 3.0 + 0.9 * 60.0 - 30.0, 4.0 + 0.9 * 70.0 - 40.0];
@@ -102,7 +102,7 @@ mod tests {
         let rollout = rollout();
         let of = |rewards: &[f32], values: &[f32]| {
             let mut out = [0.0; 4];
-            advantages(&rollout, rewards, values, 0.9, 0.5, &mut out);
+            gae(&rollout, rewards, values, 0.9, 0.5, &mut out);
             out
         };
         let (first, second) = ([1.0f32, -2.0, 0.5, 3.0], [0.3f32, 0.7, -1.0, 2.0]);
@@ -127,7 +127,7 @@ mod tests {
             ..Rollout::default()
         };
         let mut out = [0.0; 3];
-        advantages(&rollout, &[1.0, 1.0, 1.0], &[5.0, 6.0, 7.0, 8.0], 0.5, 1.0, &mut out);
+        gae(&rollout, &[1.0, 1.0, 1.0], &[5.0, 6.0, 7.0, 8.0], 0.5, 1.0, &mut out);
         assert!((out[0] + 5.0 - 1.75).abs() < 1e-6);
     }
 

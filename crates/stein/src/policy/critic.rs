@@ -1,25 +1,59 @@
 //! Critics: S value networks for each policy, one a reward stream (stream 0 is the task's; `qd` has one more, of diversity).
 //!
 //! ```text
-//! V(s) = mean + deviation·net(s)              mean, deviation: running statistics of the critic's own return targets
-//! loss = ½·max((v - R̂)², (clip(v, v_old ± c) - R̂)²)     in units of the deviation; v_old before the update
+//! V(s) = mean + std·net(s)              mean, std: running statistics of the critic's own return targets
+//! loss = ½·max((v - R̂)², (clip(v, v_old ± c) - R̂)²)     in units of the std; v_old before the update
 //! ```
 //!
 //! Returns of a task can be near 100 while those of a diversity reward are near 0: each critic learns standardised
 //! targets, and when the statistics move, the last layer is rescaled so that V(s) stays what it was (PopArt, van Hasselt
 //! et al. 2016).
 
-use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use super::advantage::{Units, advantages, is_silent};
-use super::ensemble::{restore_stack, save_stack};
+use super::advantage::{Units, gae, is_silent};
+use super::ppo::PpoConfig;
 use super::rollout::Rollout;
+use crate::check::{layers, real};
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
-use crate::nn::init::Init;
-use crate::nn::{AdamConfig, Pool, Scratch, Shape, Stack, backward, clip_norm, forward};
+use crate::nn::{AdamConfig, Scratch, Shape, Stack, Step};
+use crate::parallel;
 use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
-use crate::run::config::{CriticConfig, PpoConfig};
+
+/// Settings of the critics.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CriticConfig {
+    /// Widths of the tanh layers.
+    pub hidden: Vec<usize>,
+    /// The critics' learning rate is that of the policies times this.
+    pub learning_rate_factor: f64,
+    /// Bound on how far a value moves in one iteration, in standard stds of its targets; 0 for none.
+    pub value_clip: f64,
+    /// Whether each critic learns standardised targets (PopArt).
+    pub normalize_targets: bool,
+}
+
+impl Default for CriticConfig {
+    fn default() -> Self {
+        CriticConfig {
+            hidden: vec![64, 64],
+            learning_rate_factor: 3.0,
+            value_clip: 0.2,
+            normalize_targets: true,
+        }
+    }
+}
+
+impl CriticConfig {
+    /// Refuses impossible values.
+    pub fn validate(&self) -> Result<()> {
+        layers("critic.hidden", &self.hidden)?;
+        real("critic.learning_rate_factor", self.learning_rate_factor, 0.0, 1e6)?;
+        real("critic.value_clip", self.value_clip, 0.0, 1e9)
+    }
+}
 
 /// Rate at which the statistics of the targets follow new iterations.
 const SCALE_RATE: f64 = 0.1;
@@ -30,23 +64,7 @@ pub struct Critics {
     streams: usize,
     scales: Vec<Scale>,
     config: CriticConfig,
-    pool: Pool<Buffers>,
     minibatch: usize,
-}
-
-struct Buffers {
-    scratch: Scratch<f32>,
-    gradient: Vec<f32>,
-}
-
-impl Buffers {
-    fn new(shape: &Shape, minibatch: usize) -> Self {
-        // Values are computed in larger batches than the updates need.
-        Buffers {
-            scratch: Scratch::new(shape, minibatch.max(512)),
-            gradient: vec![0.0; shape.parameters()],
-        }
-    }
 }
 
 /// Mean and mean square of a critic's targets.
@@ -58,16 +76,16 @@ struct Scale {
 }
 
 impl Scale {
-    fn deviation(&self) -> f64 {
+    fn std(&self) -> f64 {
         if self.count == 0.0 {
             return 1.0;
         }
         (self.square - self.mean * self.mean).max(0.0).sqrt().max(1e-4)
     }
 
-    /// Follows the statistics of new targets and rescales the output layer so that no value changes.
-    fn follow(&mut self, targets: &[f32], weights: &mut [f32], bias: &mut f32) {
-        let (old_mean, old_deviation) = (self.mean, self.deviation());
+    /// Follows the statistics of new targets; returns the factor and the shift of the critic's output by which no value changes.
+    fn follow(&mut self, targets: &[f32]) -> Option<(f64, f64)> {
+        let (old_mean, old_std) = (self.mean, self.std());
         let count = targets.len() as f64;
         let mean = targets.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
         let square = targets.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / count;
@@ -77,19 +95,16 @@ impl Scale {
         self.square += rate * (square - self.square);
         if self.count == 1.0 {
             // The first values mean nothing yet: let them be the targets' mean rather than keep them.
-            return;
+            return None;
         }
-        let ratio = old_deviation / self.deviation();
-        weights
-            .iter_mut()
-            .for_each(|weight| *weight = (f64::from(*weight) * ratio) as f32);
-        *bias = (f64::from(*bias) * ratio + (old_mean - self.mean) / self.deviation()) as f32;
+        let ratio = old_std / self.std();
+        Some((ratio, (old_mean - self.mean) / self.std()))
     }
 }
 
 /// What the critics make of the rollouts of one iteration, by critic number.
 #[derive(Default)]
-pub struct Judgement {
+pub struct Advantages {
     /// Values of all observation rows.
     pub values: Vec<Vec<f32>>,
     /// Advantages, in the units that the method asks for.
@@ -98,7 +113,7 @@ pub struct Judgement {
     pub targets: Vec<Vec<f32>>,
 }
 
-impl Judgement {
+impl Advantages {
     /// 1 - Var(R - V)/Var(R) of one critic: how much of the spread of its targets it foresaw.
     pub fn explained_variance(&self, critic: usize) -> f64 {
         let (targets, values) = (&self.targets[critic], &self.values[critic]);
@@ -141,15 +156,15 @@ impl Critics {
             ..AdamConfig::default()
         };
         let gains = (std::f64::consts::SQRT_2, 1.0);
-        let minibatch = steps.div_ceil(ppo.minibatches);
+        let minibatch = ppo.minibatch(steps);
+        let random = |p| stream(seed, Purpose::CriticInit, p, 0);
+        // Values are computed in larger batches than the updates need.
+        let stack = Stack::new(shape, n * streams, adam, gains, random).with_capacity(minibatch.max(512));
         Critics {
-            stack: Stack::new(shape, n * streams, adam, Init::Orthogonal, gains, |p| {
-                stream(seed, Purpose::CriticInit, p, 0)
-            }),
+            stack,
             streams,
             scales: vec![Scale::default(); n * streams],
             config: config.clone(),
-            pool: Pool::default(),
             minibatch,
         }
     }
@@ -165,60 +180,49 @@ impl Critics {
     /// i, `units(s)` the units of its advantages; the task is stream 0. A stream that says nothing has the advantage 0: what
     /// its critic errs by is no guide. The task is heard once and for all, since later its critic knows of more than one
     /// rollout; further streams are made anew in each.
-    pub fn judge<'a>(
+    pub fn advantages<'a>(
         &self,
         rollouts: &[Rollout],
         rewards: impl Fn(usize, usize) -> &'a [f32] + Sync,
         ppo: &PpoConfig,
         units: impl Fn(usize) -> Units + Sync,
-    ) -> Judgement {
+    ) -> Advantages {
         let (gamma, lambda) = (ppo.gamma as f32, ppo.lambda as f32);
-        let judged: Vec<_> = (0..self.stack.members())
-            .into_par_iter()
-            .map(|critic| {
-                let (i, s) = (critic / self.streams, critic % self.streams);
-                let rollout = &rollouts[i];
-                let values = self.values(critic, &rollout.normalized);
-                let mut advantage = vec![0.0; rollout.steps()];
-                advantages(rollout, rewards(i, s), &values, gamma, lambda, &mut advantage);
-                let targets = advantage.iter().zip(&values).map(|(a, v)| a + v).collect();
-                let silent = match s {
-                    0 => rollout.silent,
-                    _ => is_silent(rollout, rewards(i, s)),
-                };
-                if silent {
-                    advantage.fill(0.0);
-                } else {
-                    units(s).apply(&mut advantage);
-                }
-                (values, advantage, targets)
-            })
-            .collect();
-        let mut judgement = Judgement::default();
+        let judged = parallel::map(0..self.stack.members(), |_, critic| {
+            let (i, s) = (critic / self.streams, critic % self.streams);
+            let rollout = &rollouts[i];
+            let values = self.values(critic, &rollout.normalized);
+            let mut advantage = vec![0.0; rollout.steps()];
+            gae(rollout, rewards(i, s), &values, gamma, lambda, &mut advantage);
+            let targets = advantage.iter().zip(&values).map(|(a, v)| a + v).collect();
+            let silent = match s {
+                0 => rollout.silent,
+                _ => is_silent(rollout, rewards(i, s)),
+            };
+            if silent {
+                advantage.fill(0.0);
+            } else {
+                units(s).apply(&mut advantage);
+            }
+            (values, advantage, targets)
+        });
+        let mut advantages = Advantages::default();
         for (values, advantage, targets) in judged {
-            judgement.values.push(values);
-            judgement.advantages.push(advantage);
-            judgement.targets.push(targets);
+            advantages.values.push(values);
+            advantages.advantages.push(advantage);
+            advantages.targets.push(targets);
         }
-        judgement
+        advantages
     }
 
     fn values(&self, critic: usize, observations: &[f32]) -> Vec<f32> {
-        let shape = &self.stack.shape;
         let scale = &self.scales[critic];
-        let (mean, deviation) = (scale.mean as f32, scale.deviation() as f32);
-        self.pool.with(
-            || Buffers::new(shape, self.minibatch),
-            |buffers| {
-                let mut values = Vec::with_capacity(observations.len() / shape.input());
-                for rows in observations.chunks(buffers.scratch.capacity() * shape.input()) {
-                    buffers.scratch.load_input(rows);
-                    forward(shape, self.stack.member(critic), &mut buffers.scratch);
-                    values.extend(buffers.scratch.output(0).iter().map(|v| mean + deviation * v));
-                }
-                values
-            },
-        )
+        let (mean, std) = (scale.mean as f32, scale.std() as f32);
+        let mut values = Vec::with_capacity(observations.len() / self.stack.shape.input());
+        self.stack.pass(critic, observations, |scratch| {
+            values.extend(scratch.output(0).iter().map(|v| mean + std * v));
+        });
+        values
     }
 
     /// Fits every critic to its targets; `orders[i]` are the sample numbers of policy i, epoch after epoch. Returns the
@@ -226,77 +230,67 @@ impl Critics {
     pub fn update(
         &mut self,
         rollouts: &[Rollout],
-        judgement: &Judgement,
+        advantages: &Advantages,
         orders: &[Vec<u32>],
         ppo: &PpoConfig,
         rate: f64,
     ) -> f64 {
-        let shape = self.stack.shape.clone();
-        let last = shape.offset(shape.layers() - 1);
-        let width = shape.layer(shape.layers() - 1).1;
         if self.config.normalize_targets {
             for (critic, scale) in self.scales.iter_mut().enumerate() {
-                let (weights, bias) = self.stack.member_mut(critic)[last..].split_at_mut(width);
-                scale.follow(&judgement.targets[critic], weights, &mut bias[0]);
+                if let Some((factor, shift)) = scale.follow(&advantages.targets[critic]) {
+                    self.stack.rescale_output(critic, factor, shift);
+                }
             }
         }
-        let (config, streams, minibatch) = (self.stack.config, self.streams, self.minibatch);
-        let (pool, scales, settings) = (&self.pool, &self.scales, &self.config);
+        let (streams, minibatch) = (self.streams, self.minibatch);
+        let (scales, settings) = (&self.scales, &self.config);
         // Values from before the first statistics are no reason to hold the new ones back.
         let first = scales[0].count == 1.0;
         let value_clip = if first { 0.0 } else { settings.value_clip as f32 };
-        let rate = rate * settings.learning_rate_factor;
-        let losses: Vec<f64> = self
-            .stack
-            .par_members()
-            .map(|member| {
-                let (i, critic) = (member.index / streams, member.index);
-                let (mean, deviation) = (scales[critic].mean as f32, scales[critic].deviation() as f32);
-                let (targets, old) = (&judgement.targets[critic], &judgement.values[critic]);
-                let steps = rollouts[i].steps();
-                let mut total = 0.0;
-                pool.with(
-                    || Buffers::new(&shape, minibatch),
-                    |Buffers { scratch, gradient }| {
-                        for epoch in orders[i].chunks_exact(steps) {
-                            for indices in epoch.chunks(minibatch) {
-                                scratch.gather_input(&rollouts[i].normalized, indices);
-                                forward(&shape, member.parameters, scratch);
-                                let share = 1.0 / indices.len() as f32;
-                                for (b, &t) in indices.iter().enumerate() {
-                                    let target = (targets[t as usize] - mean) / deviation;
-                                    let before = (old[t as usize] - mean) / deviation;
-                                    let value = scratch.output(0)[b];
-                                    let (loss, slope) = value_loss(value, before, target, value_clip);
-                                    scratch.output_delta(0)[b] = share * slope;
-                                    total += f64::from(share * loss);
-                                }
-                                gradient.fill(0.0);
-                                backward(&shape, member.parameters, scratch, gradient);
-                                clip_norm(gradient, ppo.gradient_clip);
-                                member.adam.step(&config, rate, member.parameters, gradient);
-                            }
+        let step = Step {
+            rate: rate * settings.learning_rate_factor,
+            clip: ppo.gradient_clip,
+        };
+        let losses: Vec<f64> = self.stack.train(|critic, network| {
+            let i = critic / streams;
+            let (mean, std) = (scales[critic].mean as f32, scales[critic].std() as f32);
+            let (targets, old) = (&advantages.targets[critic], &advantages.values[critic]);
+            let mut total = 0.0;
+            for epoch in orders[i].chunks_exact(rollouts[i].steps()) {
+                for indices in epoch.chunks(minibatch) {
+                    let input = |scratch: &mut Scratch<f32>| scratch.gather_input(&rollouts[i].normalized, indices);
+                    network.minibatch(step, input, |scratch| {
+                        let share = 1.0 / indices.len() as f32;
+                        for (b, &t) in indices.iter().enumerate() {
+                            let target = (targets[t as usize] - mean) / std;
+                            let before = (old[t as usize] - mean) / std;
+                            let value = scratch.output(0)[b];
+                            let (loss, derivative) = value_loss(value, before, target, value_clip);
+                            scratch.output_delta(0)[b] = share * derivative;
+                            total += f64::from(share * loss);
                         }
-                    },
-                );
-                total / (orders[i].len().div_ceil(minibatch)) as f64
-            })
-            .collect();
+                    });
+                }
+            }
+            total / (orders[i].len().div_ceil(minibatch)) as f64
+        });
         let task = losses.iter().step_by(streams);
         task.sum::<f64>() / (losses.len() / streams) as f64
     }
 
     /// Adds all state to a checkpoint.
     pub fn save(&self, checkpoint: &mut Checkpoint) {
-        save_stack("critic", &self.stack, checkpoint);
+        self.stack.save("critic", checkpoint);
         let scales: Vec<f64> = self.scales.iter().flat_map(|s| [s.count, s.mean, s.square]).collect();
         checkpoint.insert_f64("critic.scales", &[self.scales.len(), 3], &scales);
     }
 
     /// Takes all state from a checkpoint.
     pub fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
-        restore_stack("critic", &mut self.stack, checkpoint)?;
+        self.stack.restore("critic", checkpoint)?;
         let scales = checkpoint.take_f64("critic.scales", &[self.scales.len(), 3])?;
+        let good = scales.chunks_exact(3).all(|s| s[0] >= 0.0 && s[2] >= 0.0);
+        checkpoint.require(good, "critic.scales", "counts, means and mean squares")?;
         for (scale, saved) in self.scales.iter_mut().zip(scales.chunks_exact(3)) {
             *scale = Scale {
                 count: saved[0],
@@ -311,16 +305,16 @@ impl Critics {
 /// The clipped value loss of one sample and its derivative in `value`; `clip` 0 means no clip.
 fn value_loss(value: f32, before: f32, target: f32, clip: f32) -> (f32, f32) {
     let error = value - target;
-    let (loss, slope) = (0.5 * error * error, error);
+    let (loss, derivative) = (0.5 * error * error, error);
     if clip == 0.0 {
-        return (loss, slope);
+        return (loss, derivative);
     }
     let clipped = before + (value - before).clamp(-clip, clip) - target;
     let clipped_loss = 0.5 * clipped * clipped;
     if clipped_loss > loss {
         (clipped_loss, 0.0)
     } else {
-        (loss, slope)
+        (loss, derivative)
     }
 }
 
@@ -351,14 +345,17 @@ mod tests {
     #[test]
     fn following_the_targets_changes_no_value() {
         let mut scale = Scale::default();
-        scale.follow(&[1.0, 2.0, 3.0], &mut [0.0], &mut 0.0);
-        let (mut weights, mut bias, h) = ([0.5f32], 0.25f32, 0.8f32);
-        let value =
-            |scale: &Scale, weight: f32, bias: f32| scale.mean + scale.deviation() * f64::from(weight * h + bias);
-        let before = value(&scale, weights[0], bias);
-        scale.follow(&[100.0, 250.0, 180.0], &mut weights, &mut bias);
-        assert!((before - value(&scale, weights[0], bias)).abs() < 1e-4);
-        assert!(scale.deviation() > 10.0);
+        assert_eq!(
+            scale.follow(&[1.0, 2.0, 3.0]),
+            None,
+            "the first values mean nothing yet"
+        );
+        let output = 0.65;
+        let before = scale.mean + scale.std() * output;
+        let (factor, shift) = scale.follow(&[100.0, 250.0, 180.0]).unwrap();
+        let after = scale.mean + scale.std() * (factor * output + shift);
+        assert!((before - after).abs() < 1e-9);
+        assert!(scale.std() > 10.0);
     }
 
     #[test]
@@ -378,13 +375,13 @@ mod tests {
         };
         let rewards = [vec![0.0; steps], (0..steps).map(|t| t as f32).collect::<Vec<f32>>()];
         for units in [Units::Standard, Units::Centred, Units::Raw] {
-            let judged = critics.judge(std::slice::from_ref(&rollout), |_, s| &rewards[s], &ppo, |_| units);
+            let judged = critics.advantages(std::slice::from_ref(&rollout), |_, s| &rewards[s], &ppo, |_| units);
             assert!(
                 judged.advantages[0].iter().all(|&a| a == 0.0),
                 "{units:?}: constant rewards are silent"
             );
             assert!(judged.advantages[1].iter().any(|&a| a != 0.0));
-            let swapped = critics.judge(std::slice::from_ref(&rollout), |_, s| &rewards[1 - s], &ppo, |_| units);
+            let swapped = critics.advantages(std::slice::from_ref(&rollout), |_, s| &rewards[1 - s], &ppo, |_| units);
             assert!(
                 swapped.advantages[1].iter().all(|&a| a == 0.0),
                 "{units:?}: also those of diversity"
@@ -432,15 +429,16 @@ mod tests {
                     .collect()
             })
             .collect();
-        let judge =
-            |critics: &Critics| critics.judge(&rollouts, |i, s| &rewards[i * streams + s], &ppo, |_| Units::Standard);
+        let compute = |critics: &Critics| {
+            critics.advantages(&rollouts, |i, s| &rewards[i * streams + s], &ppo, |_| Units::Standard)
+        };
         for _ in 0..60 {
-            let judgement = judge(&critics);
-            critics.update(&rollouts, &judgement, &orders, &ppo, ppo.learning_rate);
+            let advantages = compute(&critics);
+            critics.update(&rollouts, &advantages, &orders, &ppo, ppo.learning_rate);
         }
-        let judgement = judge(&critics);
+        let advantages = compute(&critics);
         for critic in 0..n * streams {
-            let explained = judgement.explained_variance(critic);
+            let explained = advantages.explained_variance(critic);
             assert!(explained > 0.95, "critic {critic} explains {explained}");
         }
     }

@@ -1,14 +1,54 @@
 //! The ensemble: n policies in one stack, each with its own observation normaliser.
 
+use serde::{Deserialize, Serialize};
+
+use crate::check::{layers, real};
+use crate::checkpoint::Checkpoint;
 use crate::env::Spec;
 use crate::error::Result;
-use crate::nn::init::Init;
-use crate::nn::{AdamConfig, Normalizer, Shape, Stack};
+use crate::nn::{AdamConfig, Network, Normalizer, Shape, Stack};
 use crate::policy::gaussian::Actor;
+use crate::policy::ppo::PpoConfig;
 use crate::policy::rollout::Rollout;
 use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
-use crate::run::config::{PolicyConfig, PpoConfig};
+
+/// Settings of the policies' networks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolicyConfig {
+    /// Widths of the tanh layers.
+    pub hidden: Vec<usize>,
+    /// First value of the state-independent log-standard-std.
+    pub initial_log_std: f64,
+    /// Gain of the orthogonal first weights of the output layer.
+    pub output_gain: f64,
+    /// Whether observations are standardised by their running mean and variance.
+    pub normalize_observations: bool,
+    /// Normalised observations are clipped to plus or minus this.
+    pub observation_clip: f64,
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        PolicyConfig {
+            hidden: vec![64, 64],
+            initial_log_std: 0.0,
+            output_gain: 0.01,
+            normalize_observations: true,
+            observation_clip: 10.0,
+        }
+    }
+}
+
+impl PolicyConfig {
+    /// Refuses impossible values.
+    pub fn validate(&self) -> Result<()> {
+        layers("policy.hidden", &self.hidden)?;
+        real("policy.initial_log_std", self.initial_log_std, -10.0, 2.0)?;
+        real("policy.output_gain", self.output_gain, 0.0, 100.0)?;
+        real("policy.observation_clip", self.observation_clip, 1e-6, 1e9)
+    }
+}
 
 /// n policies.
 #[derive(Clone)]
@@ -29,18 +69,20 @@ impl Ensemble {
             ..AdamConfig::default()
         };
         let gains = (std::f64::consts::SQRT_2, policy.output_gain);
-        let mut policies = Stack::new(shape, n, adam, Init::Orthogonal, gains, |i| {
-            stream(seed, Purpose::PolicyInit, i, 0)
-        });
-        let extra = policies.shape.extra_offset();
-        for i in 0..n {
-            policies.member_mut(i)[extra..].fill(policy.initial_log_std as f32);
-        }
+        let random = |i| stream(seed, Purpose::PolicyInit, i, 0);
+        let mut policies = Stack::new(shape, n, adam, gains, random);
+        policies.fill_extra(policy.initial_log_std as f32);
         Ensemble {
             policies,
             normalizers: vec![Normalizer::new(spec.observation, policy.observation_clip); n],
             normalize: policy.normalize_observations,
         }
+    }
+
+    /// The same policies, to be updated on minibatches of up to this size.
+    pub fn with_minibatch(mut self, minibatch: usize) -> Self {
+        self.policies = self.policies.with_capacity(minibatch);
+        self
     }
 
     /// Number of policies.
@@ -50,17 +92,17 @@ impl Ensemble {
 
     /// Policy i, ready to act.
     pub fn actor(&self, i: usize) -> Actor {
-        Actor::new(&self.policies.shape, self.policies.member(i))
+        Actor::new(self.network(i))
     }
 
-    /// Log-standard-deviations of policy i.
-    pub fn log_std(&self, i: usize) -> &[f32] {
-        &self.policies.member(i)[self.policies.shape.extra_offset()..]
+    /// The network of policy i; its extra parameters are the log-std.
+    pub fn network(&self, i: usize) -> Network<'_, f32> {
+        self.policies.network(i)
     }
 
     /// Takes the observations of the rollouts into the normalisers. Done at the end of an iteration, so that everything
     /// within one sees the same policies.
-    pub fn observe(&mut self, rollouts: &[Rollout]) {
+    pub fn update_normalizers(&mut self, rollouts: &[Rollout]) {
         if self.normalize {
             for (normalizer, rollout) in self.normalizers.iter_mut().zip(rollouts) {
                 let width = normalizer.mean.len();
@@ -71,7 +113,7 @@ impl Ensemble {
 
     /// Adds all state to a checkpoint.
     pub fn save(&self, checkpoint: &mut Checkpoint) {
-        save_stack("policy", &self.policies, checkpoint);
+        self.policies.save("policy", checkpoint);
         for (i, normalizer) in self.normalizers.iter().enumerate() {
             save_normalizer(&format!("normalizer.{i}"), normalizer, checkpoint);
         }
@@ -79,7 +121,7 @@ impl Ensemble {
 
     /// Takes all state from a checkpoint.
     pub fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
-        restore_stack("policy", &mut self.policies, checkpoint)?;
+        self.policies.restore("policy", checkpoint)?;
         for (i, normalizer) in self.normalizers.iter_mut().enumerate() {
             restore_normalizer(&format!("normalizer.{i}"), normalizer, checkpoint)?;
         }
@@ -101,33 +143,12 @@ pub fn restore_normalizer(name: &str, normalizer: &mut Normalizer, checkpoint: &
     let count = checkpoint.take_f64(&format!("{name}.count"), &[1])?[0];
     let mean = checkpoint.take_f64(&format!("{name}.mean"), &[width])?;
     let squares = checkpoint.take_f64(&format!("{name}.squares"), &[width])?;
+    let countable = (0.0..Checkpoint::COUNTABLE as f64).contains(&count);
+    checkpoint.require(countable, &format!("{name}.count"), "counts")?;
+    let narrow = mean.iter().all(|x| x.abs() <= f64::from(f32::MAX));
+    checkpoint.require(narrow, &format!("{name}.mean"), "means of observations")?;
+    let squares_name = format!("{name}.squares");
+    checkpoint.require(squares.iter().all(|&x| x >= 0.0), &squares_name, "sums of squares")?;
     normalizer.restore(count, mean, squares);
-    Ok(())
-}
-
-/// Adds a stack, its optimisers included, to a checkpoint under `name`.
-pub fn save_stack(name: &str, stack: &Stack<f32>, checkpoint: &mut Checkpoint) {
-    let (members, size) = (stack.members(), stack.shape.parameters());
-    let moments =
-        |pick: fn(&crate::nn::Adam<f32>) -> &Vec<f32>| stack.adam.iter().flat_map(pick).copied().collect::<Vec<f32>>();
-    let steps: Vec<u64> = stack.adam.iter().map(|adam| adam.steps).collect();
-    checkpoint.insert_f32(&format!("{name}.parameters"), &[members, size], &stack.parameters);
-    checkpoint.insert_f32(&format!("{name}.adam.m"), &[members, size], &moments(|adam| &adam.m));
-    checkpoint.insert_f32(&format!("{name}.adam.v"), &[members, size], &moments(|adam| &adam.v));
-    checkpoint.insert_u64(&format!("{name}.adam.steps"), &[members], &steps);
-}
-
-/// Takes a stack, its optimisers included, from a checkpoint.
-pub fn restore_stack(name: &str, stack: &mut Stack<f32>, checkpoint: &mut Checkpoint) -> Result<()> {
-    let (members, size) = (stack.members(), stack.shape.parameters());
-    stack.parameters = checkpoint.take_f32(&format!("{name}.parameters"), &[members, size])?;
-    let m = checkpoint.take_f32(&format!("{name}.adam.m"), &[members, size])?;
-    let v = checkpoint.take_f32(&format!("{name}.adam.v"), &[members, size])?;
-    let steps = checkpoint.take_u64(&format!("{name}.adam.steps"), &[members])?;
-    for (p, adam) in stack.adam.iter_mut().enumerate() {
-        adam.m.copy_from_slice(&m[p * size..][..size]);
-        adam.v.copy_from_slice(&v[p * size..][..size]);
-        adam.steps = steps[p];
-    }
     Ok(())
 }

@@ -1,14 +1,18 @@
 //! Evaluation: whole episodes of trained policies, recorded with their signals.
 
 use rand::Rng;
-use rayon::prelude::*;
 
 use super::ensemble::Ensemble;
 use super::gaussian::Actor;
 use super::rollout::{self, scale_action};
-use crate::env::{Env, Episode, Step, Task};
+use crate::env::{Env, Episode, Spec, Step, Task};
 use crate::error::{Error, Result};
+use crate::machine::{available, size};
+use crate::parallel;
 use crate::rng::{Purpose, stream};
+
+/// Episodes of each policy at the end of training.
+pub const EPISODES: usize = 5;
 
 /// Runs `episodes` episodes of every policy: `[policy][episode]`. Policies act by their mean unless `stochastic`. Episode
 /// number e begins in the same state for every policy.
@@ -19,21 +23,41 @@ pub fn evaluate(
     episodes: usize,
     stochastic: bool,
 ) -> Result<Vec<Vec<Episode>>> {
+    let spec = task.make()?.spec().clone();
+    check_memory(ensemble.n(), episodes, &spec)?;
     // Collected in order, so that of several failures it is always the same one that is told.
-    let results: Vec<Result<Vec<Episode>>> = (0..ensemble.n())
-        .into_par_iter()
-        .map(|policy| {
-            let mut performer = Performer::new(ensemble, policy, task, seed)?;
-            (0..episodes)
-                .map(|number| performer.episode(number, stochastic, |_| ()))
-                .collect()
-        })
-        .collect();
+    let results: Vec<Result<Vec<Episode>>> = parallel::map(0..ensemble.n(), |_, policy| {
+        let mut evaluator = Evaluator::new(ensemble, policy, task, seed)?;
+        (0..episodes)
+            .map(|number| evaluator.episode(number, stochastic, |_| ()))
+            .collect()
+    });
     results.into_iter().collect()
 }
 
+/// Bytes of the recorded episodes of n policies, if none ends early. Lists that grow have up to twice their length.
+pub fn memory(n: usize, episodes: usize, spec: &Spec) -> f64 {
+    let row = 8.0 + 8.0 * spec.signals.len() as f64 + 4.0 * spec.observation as f64;
+    2.0 * row * n as f64 * episodes as f64 * spec.horizon as f64
+}
+
+/// Rejects an evaluation that needs more memory than there is.
+fn check_memory(n: usize, episodes: usize, spec: &Spec) -> Result<()> {
+    let needed = memory(n, episodes, spec);
+    match available() {
+        Some(there) if needed > there => Err(Error::input(format!(
+            "{episodes} episodes of up to {} steps of each of {n} policies need about {} of memory and {} are free here: ask \
+             for fewer episodes, or lower env.horizon",
+            spec.horizon,
+            size(needed),
+            size(there)
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// One policy in a world of its own, ready for evaluation episodes.
-pub struct Performer<'a> {
+pub struct Evaluator<'a> {
     ensemble: &'a Ensemble,
     policy: usize,
     env: Box<dyn Env>,
@@ -41,10 +65,10 @@ pub struct Performer<'a> {
     seed: u64,
 }
 
-impl<'a> Performer<'a> {
+impl<'a> Evaluator<'a> {
     /// Policy number `policy` of the ensemble.
     pub fn new(ensemble: &'a Ensemble, policy: usize, task: &dyn Task, seed: u64) -> Result<Self> {
-        Ok(Performer {
+        Ok(Evaluator {
             ensemble,
             policy,
             env: task.make()?,
@@ -109,8 +133,8 @@ impl<'a> Performer<'a> {
     }
 }
 
-/// Mean and (population) standard deviation.
-pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+/// Mean and (population) standard std.
+pub fn mean_and_std(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;

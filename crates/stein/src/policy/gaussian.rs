@@ -1,4 +1,4 @@
-//! Tanh-squashed diagonal Gaussian policy with a state-independent log-standard-deviation.
+//! Tanh-squashed diagonal Gaussian policy with a state-independent log-standard-std.
 //!
 //! ```text
 //! μ = 2·tanh(network(s)/2),  u = μ + σ·ε,  ε ~ N(0, I),  a = tanh(u) ∈ (-1, 1)
@@ -14,13 +14,13 @@
 
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::nn::Shape;
 use crate::nn::real::rational_tanh;
+use crate::nn::{Network, Single};
 use crate::rng::Stream;
 
-/// Least log-standard-deviation.
+/// Least log-standard-std.
 pub const LOG_STD_LEAST: f32 = -10.0;
-/// Largest log-standard-deviation.
+/// Largest log-standard-std.
 pub const LOG_STD_LARGEST: f32 = 2.0;
 
 /// Bound on the mean before squashing: tanh(2) = 0.964.
@@ -33,7 +33,7 @@ pub fn bounded_mean(output: f32) -> f32 {
 }
 
 /// d(mean)/d(output), in terms of the mean.
-pub fn bounded_slope(mean: f32) -> f32 {
+pub fn bounded_derivative(mean: f32) -> f32 {
     let share = mean * (1.0 / MEAN_BOUND);
     1.0 - share * share
 }
@@ -42,13 +42,13 @@ pub fn bounded_slope(mean: f32) -> f32 {
 const LOG_NORMAL: f32 = -0.918_938_5;
 
 /// log(1 - tanh²(u)), exact in the tails too.
-pub fn log_slope(u: f32) -> f32 {
+pub fn log_tanh_derivative(u: f32) -> f32 {
     let x = -2.0 * u;
     let softplus = x.max(0.0) + (-x.abs()).exp().ln_1p();
     2.0 * (std::f32::consts::LN_2 - u - softplus)
 }
 
-/// Gaussian part of log π: of the sample `u` under mean `mu` and log-standard-deviations `log_std`.
+/// Gaussian part of log π: of the sample `u` under mean `mu` and log-standard-stds `log_std`.
 pub fn gaussian_log_density(u: &[f32], mu: impl IntoIterator<Item = f32>, log_std: &[f32]) -> f32 {
     let mut total = 0.0;
     for ((&u, mu), &log_std) in u.iter().zip(mu).zip(log_std) {
@@ -60,81 +60,37 @@ pub fn gaussian_log_density(u: &[f32], mu: impl IntoIterator<Item = f32>, log_st
 
 /// log π(a|s) of the squashed sample a = tanh(u).
 pub fn log_density(u: &[f32], mu: impl IntoIterator<Item = f32>, log_std: &[f32]) -> f32 {
-    gaussian_log_density(u, mu, log_std) - u.iter().map(|&u| log_slope(u)).sum::<f32>()
+    gaussian_log_density(u, mu, log_std) - u.iter().map(|&u| log_tanh_derivative(u)).sum::<f32>()
 }
 
-/// Forward pass of one observation: small matrix-vector products, for use while an environment is being stepped.
+/// A policy that acts: the forward pass of one observation.
 pub struct Actor {
-    shape: Shape,
-    /// Weights transposed to `[in][out]`, so that the inner loop runs along contiguous outputs.
-    transposed: Vec<Vec<f32>>,
-    biases: Vec<Vec<f32>>,
+    network: Single,
     log_std: Vec<f32>,
-    layer: [Vec<f32>; 2],
+    mean: Vec<f32>,
 }
 
 impl Actor {
-    /// Copies the parameters of one policy (an MLP with one extra parameter, its log-std, for each action coordinate).
-    pub fn new(shape: &Shape, parameters: &[f32]) -> Self {
-        let mut transposed = Vec::new();
-        let mut biases = Vec::new();
-        let mut widest = shape.input();
-        for layer in 0..shape.layers() {
-            let (rows, columns) = shape.layer(layer);
-            let weights = &parameters[shape.offset(layer)..];
-            let mut turned = vec![0.0; rows * columns];
-            for row in 0..rows {
-                for column in 0..columns {
-                    turned[column * rows + row] = weights[row * columns + column];
-                }
-            }
-            transposed.push(turned);
-            biases.push(weights[rows * columns..][..rows].to_vec());
-            widest = widest.max(rows);
-        }
+    /// Copies a policy: a network with one extra parameter, its log-std, for each action coordinate.
+    pub fn new(policy: Network<'_, f32>) -> Self {
         Actor {
-            shape: shape.clone(),
-            transposed,
-            biases,
-            log_std: parameters[shape.extra_offset()..].to_vec(),
-            layer: [vec![0.0; widest], vec![0.0; widest]],
+            network: Single::new(policy),
+            log_std: policy.extra().to_vec(),
+            mean: vec![0.0; policy.shape().output()],
         }
     }
 
     /// μ(s) of a normalised observation.
     pub fn mean(&mut self, observation: &[f32]) -> &[f32] {
-        let [from, to] = &mut self.layer;
-        from[..observation.len()].copy_from_slice(observation);
-        for layer in 0..self.shape.layers() {
-            let (rows, columns) = self.shape.layer(layer);
-            let out = &mut to[..rows];
-            out.copy_from_slice(&self.biases[layer]);
-            let weights = &self.transposed[layer];
-            let last = layer + 1 == self.shape.layers();
-            crate::nn::real::dispatch(
-                #[inline(always)]
-                || {
-                    for (&x, weights) in from[..columns].iter().zip(weights.chunks_exact(rows)) {
-                        for (out, &weight) in out.iter_mut().zip(weights) {
-                            *out = weight.mul_add(x, *out);
-                        }
-                    }
-                    if last {
-                        out.iter_mut().for_each(|value| *value = bounded_mean(*value));
-                    } else {
-                        out.iter_mut().for_each(|value| *value = rational_tanh(*value));
-                    }
-                },
-            );
-            std::mem::swap(from, to);
-        }
-        &from[..self.shape.output()]
+        self.mean
+            .copy_from_slice(self.network.forward(observation, bounded_mean));
+        &self.mean
     }
 
     /// Draws u, writes u and tanh(u), and returns log π.
     pub fn sample(&mut self, observation: &[f32], random: &mut Stream, u: &mut [f32], action: &mut [f32]) -> f32 {
         self.mean(observation);
-        let mu = &self.layer[0][..u.len()];
+        let mu = &self.mean[..];
         for (d, u) in u.iter_mut().enumerate() {
             let epsilon: f32 = StandardNormal.sample(random);
             *u = mu[d] + self.log_std[d].exp() * epsilon;
@@ -145,8 +101,7 @@ impl Actor {
 
     /// Writes the action of the mean, tanh(μ(s)).
     pub fn act(&mut self, observation: &[f32], action: &mut [f32]) {
-        self.mean(observation);
-        squash(&self.layer[0][..action.len()], action);
+        squash(self.mean(observation), action);
     }
 }
 
@@ -160,7 +115,7 @@ fn squash(u: &[f32], action: &mut [f32]) {
 mod tests {
     use super::*;
     use crate::nn::test::random_vector;
-    use crate::nn::{Scratch, forward};
+    use crate::nn::{Frozen, Scratch, Shape};
     use crate::rng::{Purpose, stream};
 
     #[test]
@@ -168,13 +123,13 @@ mod tests {
         for u in [-3.0f32, -0.5, 0.0, 0.1, 2.0, 4.0] {
             let exact = (1.0 - f64::from(u).tanh().powi(2)).ln();
             assert!(
-                (f64::from(log_slope(u)) - exact).abs() < 2e-5 * (1.0 + exact.abs()),
+                (f64::from(log_tanh_derivative(u)) - exact).abs() < 2e-5 * (1.0 + exact.abs()),
                 "{u}"
             );
         }
         // Far out 1 - tanh² underflows, its logarithm does not: 2·log 2 - 2|u|.
-        assert!((log_slope(50.0) - (2.0 * std::f32::consts::LN_2 - 100.0)).abs() < 1e-4);
-        assert!((log_slope(-50.0) - (2.0 * std::f32::consts::LN_2 - 100.0)).abs() < 1e-4);
+        assert!((log_tanh_derivative(50.0) - (2.0 * std::f32::consts::LN_2 - 100.0)).abs() < 1e-4);
+        assert!((log_tanh_derivative(-50.0) - (2.0 * std::f32::consts::LN_2 - 100.0)).abs() < 1e-4);
     }
 
     #[test]
@@ -207,7 +162,7 @@ mod tests {
         for output in [-50.0f32, -3.0, -0.4, 0.0, 1.0, 6.0] {
             let (mean, h) = (bounded_mean(output), 1e-2);
             let numeric = (bounded_mean(output + h) - bounded_mean(output - h)) / (2.0 * h);
-            assert!(mean.abs() <= MEAN_BOUND && (numeric - bounded_slope(mean)).abs() < 1e-3);
+            assert!(mean.abs() <= MEAN_BOUND && (numeric - bounded_derivative(mean)).abs() < 1e-3);
         }
     }
 
@@ -221,11 +176,12 @@ mod tests {
         let extra = shape.extra_offset();
         parameters[extra..].copy_from_slice(&[-0.5, 0.2]);
         let observation = [0.3f32, -1.0, 0.5, 2.0];
-        let mut actor = Actor::new(&shape, &parameters);
+        let policy = Frozen::new(shape.clone(), parameters.clone());
+        let mut actor = Actor::new(policy.network());
         let mean = actor.mean(&observation).to_vec();
         let mut scratch = Scratch::new(&shape, 1);
         scratch.load_input(&observation);
-        forward(&shape, &parameters, &mut scratch);
+        policy.network().forward(&mut scratch);
         for (d, mean) in mean.iter().enumerate() {
             assert!((mean - bounded_mean(scratch.output(d)[0])).abs() < 1e-5);
         }
@@ -242,9 +198,9 @@ mod tests {
             }
         }
         for d in 0..2 {
-            let deviation = (second[d] - first[d] * first[d]).sqrt();
+            let std = (second[d] - first[d] * first[d]).sqrt();
             assert!((first[d] - f64::from(mean[d])).abs() < 0.03);
-            assert!((deviation - f64::from(parameters[extra + d].exp())).abs() < 0.03);
+            assert!((std - f64::from(parameters[extra + d].exp())).abs() < 0.03);
         }
     }
 }

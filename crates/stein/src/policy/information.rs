@@ -12,7 +12,7 @@
 //! better it says 1/n. The estimate is a lower bound but for sampling noise, of which the floor at 0 keeps the upper half.
 //!
 //! Resolution: policies that act by their means repeat themselves to many digits, and would be told apart by differences that
-//! nobody could see. So x is a state seen with noise, of a hundredth of the pooled deviation of each entry: what differs by
+//! nobody could see. So x is a state seen with noise, of a hundredth of the pooled std of each entry: what differs by
 //! less does not count. By the data processing inequality that is a lower bound again.
 //!
 //! Shapes: x are the states that an episode's T steps led to. Every step of a policy weighs the same and so does every policy,
@@ -24,13 +24,12 @@
 
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 
 use crate::env::{Episode, Task};
 use crate::error::{Error, Result};
-use crate::nn::init::Init;
-use crate::nn::{AdamConfig, Scratch, Shape, Stack, backward, clip_norm, forward};
-use crate::policy::evaluate::mean_and_deviation;
+use crate::nn::{AdamConfig, Scratch, Shape, Stack, Step, Trainee};
+use crate::parallel;
+use crate::policy::evaluate::mean_and_std;
 use crate::rng::{Purpose, Stream, stream};
 
 /// States that are looked at: of an episode, and of a policy, at most.
@@ -46,7 +45,7 @@ const WEIGHT_DECAY: f64 = 1e-2;
 const ROUNDS: usize = 40;
 const PATIENCE: usize = 4;
 const STEPS_OF_ROUND: usize = 20;
-/// Deviation of the noise that states are seen with, in pooled deviations of each entry.
+/// Deviation of the noise that states are seen with, in pooled stds of each entry.
 const RESOLUTION: f64 = 0.01;
 /// Share of q that is uniform whatever the network says: a mistake never costs more than log(n/this).
 const DOUBT: f64 = 1e-3;
@@ -80,7 +79,7 @@ pub fn of_episodes(task: &dyn Task, policies: &[Vec<Episode>], seed: u64) -> Res
         };
         information(&table(policies, after_steps), chosen.len(), seed)
     };
-    let (behaviour, states) = rayon::join(behaviour, states);
+    let (behaviour, states) = parallel::join(behaviour, states);
     Ok([behaviour, states])
 }
 
@@ -104,10 +103,7 @@ pub fn information(policies: &[Vec<Vec<f32>>], width: usize, seed: u64) -> f64 {
     let folds = episodes.min(FOLDS);
     let samples = Samples::draw(policies, width, folds, seed);
     // Collected in order, so that the sum has the same bits on any number of threads.
-    let parts: Vec<f64> = (0..folds)
-        .into_par_iter()
-        .map(|fold| samples.log_likelihood_of(fold, folds, seed))
-        .collect();
+    let parts = parallel::map(0..folds, |_, fold| samples.log_likelihood_of(fold, folds, seed));
     let information = (n as f64).ln() + parts.iter().sum::<f64>() / n as f64;
     // What is left where all folds know nothing is rounding.
     if information > 1e-9 { information } else { 0.0 }
@@ -162,14 +158,14 @@ impl Samples {
 
     /// Σ of weight·log q(i|x) over the states of one fold, q having been trained on the others.
     fn log_likelihood_of(&self, fold: usize, folds: usize, seed: u64) -> f64 {
-        let mut random = stream(seed, Purpose::Information, 0, fold + 1);
+        let random = stream(seed, Purpose::Information, 0, fold + 1);
         let among = |chosen: &dyn Fn(usize) -> bool| -> Vec<u32> {
             let indices = self.fold.iter().enumerate();
             let chosen = indices.filter(|(_, fold)| chosen(**fold as usize));
             chosen.map(|(index, _)| index as u32).collect()
         };
         let judged = among(&|other| other == fold);
-        let (mut learned, watched) = if folds > 2 {
+        let (learned, watched) = if folds > 2 {
             let watch = (fold + 1) % folds;
             (
                 among(&|other| other != fold && other != watch),
@@ -187,15 +183,25 @@ impl Samples {
             ..AdamConfig::default()
         };
         let first = |_| stream(seed, Purpose::Information, 0, fold + 1);
-        let mut network = Network {
-            scratch: Scratch::new(&shape, MINIBATCH),
-            gradient: vec![0.0; shape.parameters()],
-            stack: Stack::new(shape, 1, adam, Init::Orthogonal, (1.0, 0.1), first),
-        };
-        // To know nothing, q = 1/n, is what the network has to better.
-        let (mut best, mut parameters, mut without) = (-(self.n as f64).ln(), None, 0);
+        let mut stack = Stack::new(shape, 1, adam, (1.0, 0.1), first).with_capacity(MINIBATCH);
+        let log_q = stack.train(|_, network| {
+            let informed = self.fit(network, learned.clone(), &watched, random.clone());
+            if informed {
+                self.log_q(network, &judged)
+            } else {
+                vec![-(self.n as f64).ln(); judged.len()]
+            }
+        });
+        let each = judged.iter().zip(&log_q[0]);
+        each.map(|(&index, log_q)| self.weight[index as usize] * log_q).sum()
+    }
+
+    /// Trains q on the states `learned` and leaves it as it was when it knew most of the `watched` ones; says whether it ever
+    /// knew more of them than nothing, q = 1/n.
+    fn fit(&self, network: &mut Trainee<'_, f32>, mut learned: Vec<u32>, watched: &[u32], mut random: Stream) -> bool {
+        let (mut best, mut kept, mut without) = (-(self.n as f64).ln(), None, 0);
         let weights = self.shares(&learned);
-        let total = self.shares(&watched);
+        let total = self.shares(watched);
         // Weights that are 1 in the mean, so that the size of a gradient does not depend on the number of states.
         let scale = learned.len() as f64 / self.n as f64;
         let weight = |index: usize| scale * self.weight[index] / weights[self.policy[index] as usize];
@@ -204,10 +210,10 @@ impl Samples {
             for _ in 0..passes {
                 learned.shuffle(&mut random);
                 for batch in learned.chunks(MINIBATCH) {
-                    network.step(self, batch, weight);
+                    self.step(network, batch, weight);
                 }
             }
-            let log_q = network.log_q(self, &watched);
+            let log_q = self.log_q(network, watched);
             let each = watched.iter().zip(&log_q).map(|(&index, log_q)| {
                 let index = index as usize;
                 self.weight[index] / total[self.policy[index] as usize] * log_q
@@ -215,7 +221,7 @@ impl Samples {
             let mean = each.sum::<f64>() / self.n as f64;
             if mean > best {
                 (best, without) = (mean, 0);
-                parameters = Some(network.stack.parameters.clone());
+                kept = Some(network.frozen());
             } else {
                 without += 1;
                 if without == PATIENCE {
@@ -223,15 +229,45 @@ impl Samples {
                 }
             }
         }
-        let log_q = match parameters {
-            Some(parameters) => {
-                network.stack.parameters = parameters;
-                network.log_q(self, &judged)
-            }
-            None => vec![-(self.n as f64).ln(); judged.len()],
+        if let Some(kept) = &kept {
+            network.thaw(kept);
+        }
+        kept.is_some()
+    }
+
+    /// One step down the weighted cross-entropy of a batch.
+    fn step(&self, network: &mut Trainee<'_, f32>, batch: &[u32], weight: impl Fn(usize) -> f64) {
+        let step = Step {
+            rate: LEARNING_RATE,
+            clip: 1.0,
         };
-        let each = judged.iter().zip(log_q);
-        each.map(|(&index, log_q)| self.weight[index as usize] * log_q).sum()
+        let input = |scratch: &mut Scratch<f32>| scratch.gather_input(&self.inputs, batch);
+        network.minibatch(step, input, |scratch| {
+            let mut chances = vec![0.0; self.n];
+            for (b, &index) in batch.iter().enumerate() {
+                softmax(scratch, b, &mut chances);
+                chances[self.policy[index as usize] as usize] -= 1.0;
+                let weight = weight(index as usize) / batch.len() as f64;
+                for (j, difference) in chances.iter().enumerate() {
+                    scratch.output_delta(j)[b] = (weight * difference) as f32;
+                }
+            }
+        });
+    }
+
+    /// log q of the right policy for each of these states.
+    fn log_q(&self, network: &mut Trainee<'_, f32>, indices: &[u32]) -> Vec<f64> {
+        let mut log_q = Vec::with_capacity(indices.len());
+        let mut chances = vec![0.0; self.n];
+        for batch in indices.chunks(MINIBATCH) {
+            let scratch = network.pass(|scratch| scratch.gather_input(&self.inputs, batch));
+            for (b, &index) in batch.iter().enumerate() {
+                softmax(scratch, b, &mut chances);
+                let chance = chances[self.policy[index as usize] as usize];
+                log_q.push(((1.0 - DOUBT) * chance + DOUBT / self.n as f64).ln());
+            }
+        }
+        log_q
     }
 
     /// Sum of the weights of each policy among these states.
@@ -255,12 +291,12 @@ fn inputs(states: &[f32], width: usize, random: &mut Stream) -> Vec<f32> {
             .step_by(width)
             .map(|&x| f64::from(x))
             .collect();
-        let (mean, deviation) = mean_and_deviation(&values);
+        let (mean, std) = mean_and_std(&values);
         for value in &mut values {
             let noise: f64 = StandardNormal.sample(random);
             // An entry that never changes tells nothing.
-            *value = if deviation > 0.0 {
-                (*value - mean) / deviation + RESOLUTION * noise
+            *value = if std > 0.0 {
+                (*value - mean) / std + RESOLUTION * noise
             } else {
                 0.0
             };
@@ -280,63 +316,15 @@ fn inputs(states: &[f32], width: usize, random: &mut Stream) -> Vec<f32> {
     inputs
 }
 
-/// The classifier q: a softmax network.
-struct Network {
-    stack: Stack<f32>,
-    scratch: Scratch<f32>,
-    gradient: Vec<f32>,
-}
-
-impl Network {
-    fn outputs(&mut self, samples: &Samples, batch: &[u32]) {
-        self.scratch.gather_input(&samples.inputs, batch);
-        forward(&self.stack.shape, &self.stack.parameters, &mut self.scratch);
+/// Softmax of the outputs of sample b of a batch.
+fn softmax(scratch: &Scratch<f32>, b: usize, chances: &mut [f64]) {
+    let logit = |j: usize| f64::from(scratch.output(j)[b]);
+    let largest = (0..chances.len()).map(logit).fold(f64::NEG_INFINITY, f64::max);
+    for (j, chance) in chances.iter_mut().enumerate() {
+        *chance = (logit(j) - largest).exp();
     }
-
-    /// Softmax of the outputs of sample b of the batch.
-    fn chances(&self, b: usize, chances: &mut [f64]) {
-        let logit = |j: usize| f64::from(self.scratch.output(j)[b]);
-        let largest = (0..chances.len()).map(logit).fold(f64::NEG_INFINITY, f64::max);
-        for (j, chance) in chances.iter_mut().enumerate() {
-            *chance = (logit(j) - largest).exp();
-        }
-        let sum: f64 = chances.iter().sum();
-        chances.iter_mut().for_each(|chance| *chance /= sum);
-    }
-
-    /// One step down the weighted cross-entropy of a batch.
-    fn step(&mut self, samples: &Samples, batch: &[u32], weight: impl Fn(usize) -> f64) {
-        self.outputs(samples, batch);
-        let mut chances = vec![0.0; samples.n];
-        for (b, &index) in batch.iter().enumerate() {
-            self.chances(b, &mut chances);
-            chances[samples.policy[index as usize] as usize] -= 1.0;
-            let weight = weight(index as usize) / batch.len() as f64;
-            for (j, difference) in chances.iter().enumerate() {
-                self.scratch.output_delta(j)[b] = (weight * difference) as f32;
-            }
-        }
-        self.gradient.fill(0.0);
-        let (shape, config) = (&self.stack.shape, &self.stack.config);
-        backward(shape, &self.stack.parameters, &mut self.scratch, &mut self.gradient);
-        clip_norm(&mut self.gradient, 1.0);
-        self.stack.adam[0].step(config, LEARNING_RATE, &mut self.stack.parameters, &self.gradient);
-    }
-
-    /// log q of the right policy for each of these states.
-    fn log_q(&mut self, samples: &Samples, indices: &[u32]) -> Vec<f64> {
-        let mut log_q = Vec::with_capacity(indices.len());
-        let mut chances = vec![0.0; samples.n];
-        for batch in indices.chunks(MINIBATCH) {
-            self.outputs(samples, batch);
-            for (b, &index) in batch.iter().enumerate() {
-                self.chances(b, &mut chances);
-                let chance = chances[samples.policy[index as usize] as usize];
-                log_q.push(((1.0 - DOUBT) * chance + DOUBT / samples.n as f64).ln());
-            }
-        }
-        log_q
-    }
+    let sum: f64 = chances.iter().sum();
+    chances.iter_mut().for_each(|chance| *chance /= sum);
 }
 
 #[cfg(test)]
@@ -364,11 +352,11 @@ mod tests {
         (0..n).map(|i| (0..episodes).map(|e| episode(i, e)).collect()).collect()
     }
 
-    /// The information of policies with normal densities of these means and deviations, by the trapezoidal rule.
+    /// The information of policies with normal densities of these means and stds, by the trapezoidal rule.
     fn of_normals(policies: &[(f64, f64)]) -> f64 {
-        let density = |x: f64, (mean, deviation): (f64, f64)| {
-            let z = (x - mean) / deviation;
-            (-0.5 * z * z).exp() / (deviation * (2.0 * std::f64::consts::PI).sqrt())
+        let density = |x: f64, (mean, std): (f64, f64)| {
+            let z = (x - mean) / std;
+            (-0.5 * z * z).exp() / (std * (2.0 * std::f64::consts::PI).sqrt())
         };
         let n = policies.len() as f64;
         let h = 1e-3;
@@ -447,8 +435,8 @@ mod tests {
     fn threads_change_no_bit() {
         let policies = drawn(3, 4, 50, 2, |i, z| i as f64 + z);
         let on = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| information(&policies, 2, 3))
+            let pool = crate::parallel::Threads::new(threads).unwrap();
+            pool.run(|| information(&policies, 2, 3))
         };
         assert_eq!(on(1).to_bits(), on(4).to_bits());
         assert!(on(1) > 0.0);

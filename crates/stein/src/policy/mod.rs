@@ -6,9 +6,12 @@ pub mod ensemble;
 pub mod evaluate;
 pub mod gaussian;
 pub mod information;
+pub mod ppo;
 pub mod reward;
 pub mod rollout;
 
-pub use critic::Critics;
-pub use ensemble::Ensemble;
+pub use critic::{CriticConfig, Critics};
+pub use ensemble::{Ensemble, PolicyConfig};
+pub use ppo::{AnnealConfig, PpoConfig};
+pub use reward::RewardScaling;
 pub use rollout::{Rollout, Worker};

@@ -1,12 +1,24 @@
-//! Reward scaling: task rewards divided by the running deviation of the discounted return, as PPO programs commonly do.
+//! Reward scaling: task rewards divided by the running std of the discounted return, as PPO programs commonly do.
 //!
 //! ```text
 //! R_t = γ·R_{t-1}·[episode went on] + r_t,     r̂_t = clip(r_t / √(Var R + 1e-8), ±10)
 //! ```
 
+use serde::{Deserialize, Serialize};
+
 use super::rollout::Rollout;
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
-use crate::run::checkpoint::Checkpoint;
+
+/// How task rewards are scaled before they are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RewardScaling {
+    /// As they are.
+    None,
+    /// Divided by the running standard std of the discounted return, per policy.
+    Return,
+}
 
 /// Running statistics of one policy's discounted return.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,11 +44,11 @@ impl RewardScaler {
                 self.running = 0.0;
             }
         }
-        let deviation = (self.squares / self.count + 1e-8).sqrt();
+        let std = (self.squares / self.count + 1e-8).sqrt();
         rollout
             .rewards
             .iter()
-            .map(|&r| (f64::from(r) / deviation).clamp(-10.0, 10.0) as f32)
+            .map(|&r| (f64::from(r) / std).clamp(-10.0, 10.0) as f32)
             .collect()
     }
 
@@ -48,7 +60,9 @@ impl RewardScaler {
 
     /// Takes its state from a checkpoint.
     pub fn restore(&mut self, policy: usize, checkpoint: &mut Checkpoint) -> Result<()> {
-        let state = checkpoint.take_f64(&format!("reward_scaler.{policy}"), &[4])?;
+        let name = format!("reward_scaler.{policy}");
+        let state = checkpoint.take_f64(&name, &[4])?;
+        checkpoint.require(state[1] >= 0.0 && state[3] >= 0.0, &name, "counts and squares")?;
         (self.running, self.count, self.mean, self.squares) = (state[0], state[1], state[2], state[3]);
         Ok(())
     }

@@ -3,12 +3,12 @@
 use rand::Rng;
 
 use super::gaussian::Actor;
+use crate::checkpoint::Checkpoint;
 use crate::env::behaviour::Column;
 use crate::env::{Env, Spec, Step, Task};
 use crate::error::{Error, Result};
-use crate::nn::{Normalizer, Shape};
+use crate::nn::Normalizer;
 use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
 
 /// The transitions of one policy in one iteration, T of them.
 ///
@@ -147,18 +147,16 @@ impl Worker {
         })
     }
 
-    /// Collects `steps` transitions with the policy of these parameters.
+    /// Collects `steps` transitions with a policy.
     pub fn collect(
         &mut self,
-        shape: &Shape,
-        parameters: &[f32],
+        mut actor: Actor,
         normalizer: &Normalizer,
         iteration: usize,
         steps: usize,
         rollout: &mut Rollout,
     ) -> Result<()> {
         rollout.clear();
-        let mut actor = Actor::new(shape, parameters);
         let mut random = stream(self.seed, Purpose::Rollout, self.policy, iteration);
         let (width, coordinates) = (self.spec.observation, self.spec.action());
         let mut normalized = vec![0.0; width];
@@ -260,20 +258,34 @@ impl Worker {
 
     /// Rebuilds the episode of a checkpoint by repeating its actions.
     pub fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
-        let name = |what: &str| format!("worker.{}.{what}", self.policy);
+        let policy = self.policy;
+        let name = |what: &str| format!("worker.{policy}.{what}");
         let episode = checkpoint.take_u64(&name("episode"), &[1])?[0];
-        let length = checkpoint
-            .shape(&name("taken"))
-            .map_or(0, |shape| shape.iter().product());
+        checkpoint.require(episode < Checkpoint::COUNTABLE, &name("episode"), "counts")?;
+        let length = checkpoint.rows(&name("taken"));
         let taken = checkpoint.take_f64(&name("taken"), &[length])?;
+        let bounds = || self.spec.action_low.iter().zip(&self.spec.action_high);
+        let within = |action: &[f64]| {
+            action
+                .iter()
+                .zip(bounds())
+                .all(|(x, (low, high))| (low..=high).contains(&x))
+        };
+        let good = taken.len().is_multiple_of(self.spec.action()) && taken.chunks_exact(self.spec.action()).all(within);
+        checkpoint.require(good, &name("taken"), "actions within the bounds of the environment")?;
         self.constant = checkpoint.take_f64(&name("constant"), &[1])?[0];
+        // ∞: no reward yet; NaN: rewards differ.
+        checkpoint.require(self.constant != f64::NEG_INFINITY, &name("constant"), "a reward")?;
         let expected = checkpoint.take_f64(&name("observation"), &[self.observation.len()])?;
         self.episode = episode.max(1) - 1;
         self.begin()?;
         for action in taken.chunks_exact(self.spec.action()) {
             self.action.copy_from_slice(action);
             self.taken.extend_from_slice(action);
-            self.total += self.env.step(&self.action, &mut self.observation).reward;
+            let step = self.env.step(&self.action, &mut self.observation);
+            self.check(&step)?;
+            checkpoint.require(!step.terminated && !step.truncated, &name("taken"), "of one episode")?;
+            self.total += step.reward;
         }
         if self
             .observation

@@ -117,7 +117,7 @@ mod tests {
             let seen = [at([0.0; 2]), at(delta)].map(|data| copies(&data, 2, f64::from(sigma), 1, 0, round));
             let [on_i, on_j] = [0, 1].map(|k| log_zeta(&seen[k]));
             let found = value(&js, 20.0, (&on_i, &seen[0].weights), (&on_j, &seen[1].weights));
-            // By numerical integration in the direction of δ: two normal distributions of deviation 1, 2 apart.
+            // By numerical integration in the direction of δ: two normal distributions of std 1, 2 apart.
             assert!((found - 0.3368).abs() < 0.03, "round {round}: {found}");
         }
     }

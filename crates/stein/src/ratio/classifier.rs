@@ -1,4 +1,4 @@
-//! A judge for ratios: an n-way classifier of whose sample an (s,a), or a behaviour φ(s), is, trained on one half of the data.
+//! A reference for ratios: an n-way classifier of whose sample an (s,a), or a behaviour φ(s), is, trained on one half of the data.
 //!
 //! ```text
 //! log ρ_a/ρ_b ≈ logit_a - logit_b                       every policy has the same total weight (softmax.rs)
@@ -10,16 +10,14 @@
 //! that only knows whose sample it is would score .95. An estimator never grades itself: that its `E[ζ]` is near 1 proves
 //! nothing, an agreement near 0 is a warning.
 
-use rayon::prelude::*;
-
 use super::config::EstimatorConfig;
-use super::dice::encode_all;
 use super::rank::rank_correlation;
 use super::softmax::{Lessons, Softmax};
 use super::{Policies, Transitions, pair_of};
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
+use crate::parallel;
 use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
 
 /// One network with an output for each policy.
 pub struct Classifier {
@@ -52,8 +50,7 @@ impl Classifier {
 
     /// Trains on the training half.
     pub fn update(&mut self, policies: &dyn Policies, data: &[&Transitions], seed: u64, round: usize) {
-        let encode = |data: &&Transitions| encode_all(policies, data);
-        let features: Vec<Vec<f32>> = data.par_iter().map(encode).collect();
+        let features = parallel::map(data, |_, data| policies.features(data));
         // Samples of weight 0 are never drawn.
         let mask = |data: &&Transitions| -> Vec<f32> {
             let weights = data.weights.iter().enumerate();
@@ -79,20 +76,14 @@ impl Classifier {
 
     /// Logits of every policy on a batch: `[policy][sample]`.
     pub fn logits(&self, policies: &dyn Policies, batch: &Transitions) -> Vec<Vec<f32>> {
-        self.net.logits(&encode_all(policies, batch))
+        self.net.logits(&policies.features(batch))
     }
 
-    /// The agreement of ratios with the classifier; `ratios` has log ζ_ab on b's and on a's samples in the order of pair
+    /// The agreement of ratios with the classifier; `on_b` has log ζ_ab on b's samples, up to a constant, in the order of pair
     /// numbers.
-    pub fn agreement<R: AsRef<[f32]>>(
-        &self,
-        policies: &dyn Policies,
-        newest: &[&Transitions],
-        ratios: &[(R, R)],
-    ) -> f64 {
-        let logits: Vec<_> = newest.par_iter().map(|batch| self.logits(policies, batch)).collect();
-        let on_b: Vec<&[f32]> = ratios.iter().map(|(on_b, _)| on_b.as_ref()).collect();
-        within_own(&logits, &on_b)
+    pub fn agreement(&self, policies: &dyn Policies, newest: &[&Transitions], on_b: &[&[f32]]) -> f64 {
+        let logits = parallel::map(newest, |_, batch| self.logits(policies, batch));
+        within_own(&logits, on_b)
     }
 
     /// Adds all state to a checkpoint.
@@ -109,15 +100,15 @@ impl Classifier {
 /// Mean over ordered pairs of the rank correlation of log ζ_ab with the logits within b's held-out samples; a pair whose
 /// ratio is constant counts 0. `logits[on][policy][sample]`; `on_b` in the order of pair numbers.
 fn within_own(logits: &[Vec<Vec<f32>>], on_b: &[&[f32]]) -> f64 {
-    let ranks = on_b.par_iter().enumerate().map(|(p, log_zeta)| {
+    let ranks = parallel::map(on_b, |p, log_zeta| {
         let (a, b) = pair_of(p, logits.len());
         let held_out = (0..log_zeta.len()).filter(|&t| Classifier::held_out(t));
         let pairs = held_out.map(|t| (f64::from(log_zeta[t]), f64::from(logits[b][a][t] - logits[b][b][t])));
-        let (own, judge): (Vec<f64>, Vec<f64>) = pairs.unzip();
-        let rank = rank_correlation(&own, &judge);
+        let (own, reference): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        let rank = rank_correlation(&own, &reference);
         if rank.is_finite() { rank } else { 0.0 }
     });
-    ranks.collect::<Vec<f64>>().iter().sum::<f64>() / on_b.len() as f64
+    ranks.iter().sum::<f64>() / on_b.len() as f64
 }
 
 /// Correlation coefficient; 0 where one side has no spread.
@@ -146,7 +137,7 @@ mod tests {
         assert_eq!(correlation(&[1.0, 1.0], &[1.0, 2.0]), 0.0);
     }
 
-    /// Two policies that the judge tells apart by ±3 and, within each, by what log ζ is to say.
+    /// Two policies that the reference tells apart by ±3 and, within each, by what log ζ is to say.
     fn judged(log_zeta: impl Fn(usize, f32) -> f32) -> f64 {
         let steps = 4096;
         let order: Vec<Vec<f32>> = (0..2)

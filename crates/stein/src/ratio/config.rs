@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::unknown;
+use super::kind::{EstimatorChoice, Rates};
+use crate::check::{layers, real, whole};
 use crate::error::{Error, Result};
 
 /// Which distribution of (s,a) the ratios are of.
@@ -116,56 +117,58 @@ impl Default for RatioConfig {
 }
 
 impl RatioConfig {
-    /// Fills in what depends on the estimator.
-    pub fn resolve(&mut self, estimator: &str) -> Result<()> {
-        let (rate, zeta_rate, actions) = match estimator {
-            "nce" if self.nce == NceForm::Softmax => (2e-3, 2e-3, 1),
-            "nce" => (5e-4, 5e-4, 1),
-            "dualdice" | "valuedice" | "gendice" if self.data == Data::Pooled => (2e-3, 2e-3, 4),
-            "dualdice" => (5e-4, 4e-3, 1),
-            "valuedice" => (5e-4, 5e-4, 4),
-            "gendice" => (4e-3, 4e-4, 1),
-            _ => return Err(unknown(estimator)),
+    /// Refuses impossible values.
+    pub fn validate(&self) -> Result<()> {
+        layers("ratio.hidden", &self.hidden)?;
+        whole("ratio.minibatch", self.minibatch, 2, 1_000_000)?;
+        whole("ratio.epochs", self.epochs, 0, 10_000)?;
+        whole("ratio.warmup_updates", self.warmup_updates, 0, 10_000_000)?;
+        whole("ratio.rollouts", self.rollouts, 1, 1000)?;
+        whole("ratio.idle", self.idle, 1, 1_000_000_000)?;
+        real("ratio.learning_rate", self.learning_rate.unwrap_or(1e-4), 0.0, 10.0)?;
+        let zeta_rate = self.zeta_learning_rate.unwrap_or(1e-4);
+        real("ratio.zeta_learning_rate", zeta_rate, 0.0, 10.0)?;
+        whole("ratio.next_actions", self.next_actions.unwrap_or(1), 1, 1000)?;
+        real("ratio.gradient_penalty", self.gradient_penalty, 0.0, 1e6)?;
+        real("ratio.gradient_clip", self.gradient_clip, 1e-9, 1e9)?;
+        real("ratio.weight_decay", self.weight_decay, 0.0, 1e3)?;
+        real("ratio.l2", self.l2, 0.0, 1e3)?;
+        whole("ratio.pool", self.pool, 2, 10_000_000)?;
+        real("ratio.ridge", self.ridge, 1e-12, 1e6)?;
+        real("ratio.gendice_lambda", self.gendice_lambda, 0.0, 1e6)?;
+        real("ratio.gendice_average", self.gendice_average, 0.0, 0.999_999)
+    }
+
+    /// Minibatch updates of an iteration on so many samples; the first one has `warmup_updates` more.
+    pub fn updates(&self, samples: usize, first: bool) -> usize {
+        self.epochs * samples.div_ceil(self.minibatch) + if first { self.warmup_updates } else { 0 }
+    }
+
+    /// Fills in what depends on the estimator. Refuses settings that were changed and have no part in its form.
+    pub fn resolve(&mut self, kind: EstimatorChoice) -> Result<()> {
+        let Rates {
+            learning_rate,
+            zeta_learning_rate,
+            next_actions,
+        } = kind.rates(self);
+        let usual = RatioConfig {
+            zeta_learning_rate: Some(zeta_learning_rate),
+            ..RatioConfig::default()
         };
-        let cure = match estimator {
-            "nce" if self.nce == NceForm::Softmax => Some("ratio.nce=densities"),
-            "dualdice" | "valuedice" | "gendice" if self.data == Data::Pooled => Some("ratio.data=pair"),
-            _ => None,
-        };
-        let usual = RatioConfig::default();
-        let pooled = cure == Some("ratio.data=pair");
-        // Said of what was changed only: a finished configuration has them all.
-        let idle = [
-            (
-                "gradient_penalty",
-                self.gradient_penalty != usual.gradient_penalty,
-                "0".to_string(),
-            ),
-            (
-                "zeta_learning_rate",
-                pooled && self.zeta_learning_rate.is_some_and(|given| given != zeta_rate),
-                zeta_rate.to_string(),
-            ),
-            (
-                "gendice_lambda",
-                pooled && estimator == "gendice" && self.gendice_lambda != usual.gendice_lambda,
-                usual.gendice_lambda.to_string(),
-            ),
-            (
-                "gendice_average",
-                pooled && estimator == "gendice" && self.gendice_average != usual.gendice_average,
-                usual.gendice_average.to_string(),
-            ),
-        ];
-        let changed = idle.into_iter().find(|(_, changed, _)| *changed);
-        if let (Some(cure), Some((key, _, value))) = (cure, changed) {
+        let table = |config: &RatioConfig| toml::Table::try_from(config).expect("settings are plain values");
+        let (own, usual) = (table(self), table(&usual));
+        let (keys, form) = kind.unused(self).unwrap_or_default();
+        // A finished configuration has them all; only what was changed is told.
+        let changed = |key: &&&str| own.get(**key).is_some_and(|value| Some(value) != usual.get(**key));
+        if let Some(key) = keys.iter().find(changed) {
             return Err(Error::input(format!(
-                "ratio.{key} has no part in this form of {estimator}: set it to {value}, or {cure}"
+                "ratio.{key} has no part in this form of {kind}: set it to {}, or {form}",
+                usual[*key]
             )));
         }
-        self.learning_rate.get_or_insert(rate);
-        self.zeta_learning_rate.get_or_insert(zeta_rate);
-        self.next_actions.get_or_insert(actions);
+        self.learning_rate.get_or_insert(learning_rate);
+        self.zeta_learning_rate.get_or_insert(zeta_learning_rate);
+        self.next_actions.get_or_insert(next_actions);
         Ok(())
     }
 }
@@ -192,10 +195,17 @@ pub struct EstimatorConfig {
 }
 
 impl EstimatorConfig {
-    /// Resolves the settings for the estimator `name`.
-    pub fn new(name: &str, n: usize, width: usize, gamma: f64, ratio: &RatioConfig, seed: u64) -> Result<Self> {
+    /// Resolves the settings for an estimator.
+    pub fn new(
+        kind: EstimatorChoice,
+        n: usize,
+        width: usize,
+        gamma: f64,
+        ratio: &RatioConfig,
+        seed: u64,
+    ) -> Result<Self> {
         let mut ratio = ratio.clone();
-        ratio.resolve(name)?;
+        ratio.resolve(kind)?;
         Ok(EstimatorConfig {
             n,
             width,
@@ -222,20 +232,21 @@ mod tests {
             ("gendice_lambda", |ratio| ratio.gendice_lambda = 2.0),
             ("gendice_average", |ratio| ratio.gendice_average = 0.0),
         ];
+        let gendice = EstimatorChoice::named("gendice").unwrap();
         for (key, change) in changes {
             let mut ratio = RatioConfig::default();
             change(&mut ratio);
-            let words = ratio.clone().resolve("gendice").unwrap_err().to_string();
+            let words = ratio.clone().resolve(gendice).unwrap_err().to_string();
             assert!(
                 words.contains(&format!("ratio.{key} has no part")) && words.contains("ratio.data=pair"),
                 "{words}"
             );
             ratio.data = Data::Pair;
-            ratio.resolve("gendice").unwrap();
+            ratio.resolve(gendice).unwrap();
             // Nor is a finished configuration refused.
-            ratio.resolve("gendice").unwrap();
+            ratio.resolve(gendice).unwrap();
         }
-        for estimator in ["nce", "dualdice", "valuedice", "gendice"] {
+        for estimator in EstimatorChoice::all() {
             let mut ratio = RatioConfig::default();
             ratio.resolve(estimator).unwrap();
             ratio.resolve(estimator).unwrap();

@@ -13,8 +13,10 @@ pub struct Transitions {
     pub next_states: Vec<f32>,
     /// Whether the episode ended by itself after this transition: then ν(s',a') = 0.
     pub terminated: Vec<bool>,
-    /// Weights of the transitions (γ^t, or counts), of mean 1.
+    /// Weights of the transitions (γ^t, or counts), up to a factor.
     pub weights: Vec<f32>,
+    /// Least t of a rollout: its weights are γ^(t - begins), so that they do not vanish where an episode began long before it.
+    pub begins: u32,
     /// Initial states.
     pub initial: Vec<f32>,
     /// Weights of the initial states, of mean 1.

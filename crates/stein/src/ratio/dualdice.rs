@@ -1,56 +1,70 @@
-//! DualDICE: a convex problem whose solution is the ratio, as a saddle point (Section 3.3 and Appendix A.2 of the paper).
-//!
-//! ```text
-//! min_ν max_g  E_{ρ_b}[(ν(s,a) - γ·ν(s',a'))·g(s,a) - ½·g(s,a)²] - (1-γ)·E_{μ0,π_a}[ν(s0,a0)]
-//! ζ_ab = g  (times the mass m_a where episodes terminate)          g = 1 + network, linear
-//! ```
-//!
-//! g is linear: a softplus has regions without gradient in which cells of ζ die while `E[ζ]` stays 1.
-//! Reference: Nachum et al. 2019.
+//! DualDICE: on pooled data (`pooled/dualdice.rs`, the default) or pair by pair (`pair/dualdice.rs`, the paper's form).
 
-use super::dice::{DiceLoss, Outputs};
+use super::config::{Data, EstimatorConfig, RatioConfig};
+use super::kind::{Kind, Mean, Networks, Rates, Training};
+use super::pair::{self, Dice};
+use super::pooled::{self, Pooled};
+use super::Estimator;
 
-/// The loss of DualDICE.
+/// DualDICE.
 pub struct DualDice;
 
-impl DiceLoss for DualDice {
-    const HAS_ZETA: bool = true;
-    const AVERAGED: bool = false;
-    const PENALISED: bool = false;
-
-    fn slopes(&self, o: &mut Outputs<'_>) -> f64 {
-        let (share, first_share) = (1.0 / o.now.len() as f32, 1.0 / o.first.len() as f32);
-        let mut objective = 0.0f64;
-        for b in 0..o.now.len() {
-            let weight = share * o.weights[b];
-            let g = 1.0 + o.z[b];
-            let residual = o.now[b] - o.gamma * o.next[b];
-            o.d_now[b] = weight * g;
-            o.d_next[b] = -o.gamma * weight * g;
-            // g ascends: its network descends the negative.
-            o.d_z[b] = -weight * (residual - g);
-            objective += f64::from(weight * (residual * g - 0.5 * g * g));
-        }
-        for b in 0..o.first.len() {
-            let weight = (1.0 - o.gamma) * first_share * o.first_weights[b];
-            o.d_first[b] = -weight;
-            objective -= f64::from(weight * o.first[b]);
-        }
-        objective
+impl Kind for DualDice {
+    fn name(&self) -> &'static str {
+        "dualdice"
     }
 
-    fn log_zeta(&self, _now: f32, _next: f32, z: f32, _gamma: f32) -> f32 {
-        (1.0 + z).max(1e-6).ln()
+    fn rates(&self, ratio: &RatioConfig) -> Rates {
+        match ratio.data {
+            Data::Pooled => pooled::RATES,
+            Data::Pair => Rates {
+                learning_rate: 5e-4,
+                zeta_learning_rate: 4e-3,
+                next_actions: 1,
+            },
+        }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ratio::dice::test::check_slopes;
+    fn unused(&self, ratio: &RatioConfig) -> Option<(&'static [&'static str], &'static str)> {
+        (ratio.data == Data::Pooled).then_some((&["gradient_penalty", "zeta_learning_rate"], pair::FORM))
+    }
 
-    #[test]
-    fn slopes_match_central_differences() {
-        check_slopes(&DualDice, -1.0);
+    fn build(&self, settings: EstimatorConfig) -> Box<dyn Estimator> {
+        match settings.ratio.data {
+            Data::Pooled => Box::new(Pooled::new(settings, pooled::dualdice::DualDice)),
+            Data::Pair => Box::new(Dice::new(settings, pair::dualdice::DualDice)),
+        }
+    }
+
+    fn networks(&self, ratio: &RatioConfig) -> Networks {
+        match ratio.data {
+            Data::Pooled => Networks::Pooled,
+            Data::Pair => Networks::PerPair(2),
+        }
+    }
+
+    fn mean(&self) -> Mean {
+        Mean::Mass
+    }
+
+    fn training(&self) -> [Training; 2] {
+        [
+            Training {
+                updates: 2500,
+                learning_rate: 2e-3,
+                zeta_learning_rate: 1.6e-2,
+                minibatch: 2048,
+            },
+            Training {
+                updates: 4000,
+                learning_rate: 1e-3,
+                zeta_learning_rate: 8e-3,
+                minibatch: 1024,
+            },
+        ]
+    }
+
+    fn bounds(&self) -> (f64, f64, f64) {
+        (0.75, 0.45, 0.06)
     }
 }

@@ -1,77 +1,70 @@
-//! GenDICE: the Bellman flow constraint in χ² divergence, with a penalty on the mean of ζ (Section 3.3 and Appendix A.4).
-//!
-//! ```text
-//! min_ζ max_{g,u}  (1-γ)·E_{μ0,π_a}[g(s0,a0)] + γ·E_{ρ_b}[ζ(s,a)·g(s',a')] - E_{ρ_b}[ζ·(g + ¼·g²)]
-//!                  + λ·(u·(E_{ρ_b}[ζ] - m_a) - ½·u²)                                ζ = softplus(network + c) ≥ 0
-//! ```
-//!
-//! c is such that ζ begins at 1. The constraint aims at the mass m_a of a's occupancy over non-terminal pairs (1 without
-//! termination). The adversary must be faster than ζ: equal learning rates were seen to fail. Reference: Zhang et al. 2020.
+//! GenDICE: on pooled data (`pooled/gendice.rs`, the default) or pair by pair (`pair/gendice.rs`, the paper's form).
 
-use super::dice::{DiceLoss, Outputs};
+use super::config::{Data, EstimatorConfig, RatioConfig};
+use super::kind::{Kind, Mean, Networks, Rates, Training};
+use super::pair::{self, Dice};
+use super::pooled::{self, Pooled};
+use super::Estimator;
 
-/// The loss of GenDICE.
+/// GenDICE.
 pub struct GenDice;
 
-/// softplus(c) = 1.
-const OFFSET: f32 = 0.541_324_85;
+impl Kind for GenDice {
+    fn name(&self) -> &'static str {
+        "gendice"
+    }
 
-fn softplus(x: f32) -> f32 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
-}
-
-fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + (-x).exp())
-}
-
-impl DiceLoss for GenDice {
-    const HAS_ZETA: bool = true;
-    const AVERAGED: bool = true;
-    const PENALISED: bool = false;
-
-    fn slopes(&self, o: &mut Outputs<'_>) -> f64 {
-        let (share, first_share) = (1.0 / o.now.len() as f32, 1.0 / o.first.len() as f32);
-        let mut objective = 0.0f64;
-        let mut mean = 0.0f32;
-        for b in 0..o.now.len() {
-            let weight = share * o.weights[b];
-            let zeta = softplus(o.z[b] + OFFSET);
-            let (g, next) = (o.now[b], o.next[b]);
-            // The adversary ascends: its network descends the negative.
-            o.d_now[b] = weight * zeta * (1.0 + 0.5 * g);
-            o.d_next[b] = -o.gamma * weight * zeta;
-            let in_zeta = o.gamma * next - g - 0.25 * g * g + o.lambda * o.u;
-            o.d_z[b] = weight * in_zeta * sigmoid(o.z[b] + OFFSET);
-            mean += weight * zeta;
-            objective += f64::from(weight * zeta * (o.gamma * next - g - 0.25 * g * g));
+    fn rates(&self, ratio: &RatioConfig) -> Rates {
+        match ratio.data {
+            Data::Pooled => pooled::RATES,
+            Data::Pair => Rates {
+                learning_rate: 4e-3,
+                zeta_learning_rate: 4e-4,
+                next_actions: 1,
+            },
         }
-        *o.d_u = -o.lambda * (mean - o.mass - o.u);
-        objective += f64::from(o.lambda * (o.u * (mean - o.mass) - 0.5 * o.u * o.u));
-        for b in 0..o.first.len() {
-            let weight = (1.0 - o.gamma) * first_share * o.first_weights[b];
-            o.d_first[b] = -weight;
-            objective += f64::from(weight * o.first[b]);
+    }
+
+    fn unused(&self, ratio: &RatioConfig) -> Option<(&'static [&'static str], &'static str)> {
+        (ratio.data == Data::Pooled).then_some((&["gradient_penalty", "zeta_learning_rate", "gendice_lambda", "gendice_average"], pair::FORM))
+    }
+
+    fn build(&self, settings: EstimatorConfig) -> Box<dyn Estimator> {
+        match settings.ratio.data {
+            Data::Pooled => Box::new(Pooled::new(settings, pooled::gendice::GenDice)),
+            Data::Pair => Box::new(Dice::new(settings, pair::gendice::GenDice)),
         }
-        objective
     }
 
-    fn log_zeta(&self, _now: f32, _next: f32, z: f32, _gamma: f32) -> f32 {
-        softplus(z + OFFSET).max(1e-12).ln()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ratio::dice::test::{Sign, check_slopes_signed};
-
-    #[test]
-    fn zeta_begins_at_one() {
-        assert!((softplus(OFFSET) - 1.0).abs() < 1e-6);
+    fn networks(&self, ratio: &RatioConfig) -> Networks {
+        match ratio.data {
+            Data::Pooled => Networks::Pooled,
+            Data::Pair => Networks::PerPair(2),
+        }
     }
 
-    #[test]
-    fn slopes_match_central_differences() {
-        check_slopes_signed(&GenDice, Sign { value: -1.0, zeta: 1.0 });
+    fn mean(&self) -> Mean {
+        Mean::Mass
+    }
+
+    fn training(&self) -> [Training; 2] {
+        [
+            Training {
+                updates: 2500,
+                learning_rate: 1.6e-2,
+                zeta_learning_rate: 4e-4,
+                minibatch: 2048,
+            },
+            Training {
+                updates: 8000,
+                learning_rate: 4e-3,
+                zeta_learning_rate: 5e-4,
+                minibatch: 1024,
+            },
+        ]
+    }
+
+    fn bounds(&self) -> (f64, f64, f64) {
+        (0.78, 0.55, 0.04)
     }
 }

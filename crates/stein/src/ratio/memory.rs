@@ -3,11 +3,11 @@
 use super::config::{Occupancy, RatioConfig};
 use super::data::Transitions;
 use super::policies::join_rows;
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::nn::Normalizer;
 use crate::policy::Rollout;
 use crate::policy::ensemble::{restore_normalizer, save_normalizer};
-use crate::run::checkpoint::Checkpoint;
 
 /// Initial states that are kept at the most.
 const INITIAL_LIMIT: usize = 8192;
@@ -91,13 +91,16 @@ impl Memory {
             .iter()
             .map(|recent| {
                 let mut all = Transitions::default();
+                let begins = recent.iter().map(|part| part.begins).min().unwrap_or(0);
                 for part in recent {
+                    let late = self.gamma.powi((part.begins - begins) as i32);
                     all.states.extend_from_slice(&part.states);
                     all.actions.extend_from_slice(&part.actions);
                     all.behaviour.extend_from_slice(&part.behaviour);
                     all.next_states.extend_from_slice(&part.next_states);
                     all.terminated.extend_from_slice(&part.terminated);
-                    all.weights.extend_from_slice(&part.weights);
+                    let weights = part.weights.iter().map(|&weight| (late * f64::from(weight)) as f32);
+                    all.weights.extend(weights);
                     all.mass += part.mass / recent.len() as f32;
                 }
                 all.initial = match self.occupancy() {
@@ -126,6 +129,10 @@ impl Memory {
                 checkpoint.insert_u64(&name("terminated"), &[len], &terminated);
                 checkpoint.insert_f32(&name("weights"), &[len], &part.weights);
                 checkpoint.insert_f32(&name("mass"), &[1], &[part.mass]);
+                // Rollouts in which an episode begins, as most do, have none.
+                if part.begins > 0 {
+                    checkpoint.insert_u64(&name("begins"), &[1], &[u64::from(part.begins)]);
+                }
             }
         }
         checkpoint.insert_f32("memory.resets", &[self.resets.len() / state, state], &self.resets);
@@ -135,13 +142,20 @@ impl Memory {
     /// Takes all of it from a checkpoint.
     pub fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
         let (state, action) = (self.state, self.action);
-        let rows = |checkpoint: &Checkpoint, name: &str| checkpoint.shape(name).map_or(0, |shape| shape[0]);
         for (i, recent) in self.recent.iter_mut().enumerate() {
             recent.clear();
             let rollouts = checkpoint.take_u64(&format!("memory.{i}.rollouts"), &[1])?[0];
             for r in 0..rollouts {
                 let name = |what: &str| format!("memory.{i}.{r}.{what}");
-                let len = rows(checkpoint, &name("weights"));
+                let len = checkpoint.rows(&name("weights"));
+                let weights = checkpoint.take_f32(&name("weights"), &[len])?;
+                let good = !weights.is_empty() && weights.iter().all(|&weight| weight >= 0.0);
+                checkpoint.require(good, &name("weights"), "weights of a rollout")?;
+                let begins = match checkpoint.shape(&name("begins")) {
+                    Some(_) => checkpoint.take_u64(&name("begins"), &[1])?[0],
+                    None => 0,
+                };
+                checkpoint.require(begins <= u64::from(u32::MAX), &name("begins"), "times")?;
                 recent.push(Transitions {
                     states: checkpoint.take_f32(&name("states"), &[len, state])?,
                     actions: checkpoint.take_f32(&name("actions"), &[len, action])?,
@@ -152,14 +166,17 @@ impl Memory {
                         .iter()
                         .map(|&t| t != 0)
                         .collect(),
-                    weights: checkpoint.take_f32(&name("weights"), &[len])?,
+                    weights,
+                    begins: begins as u32,
                     mass: checkpoint.take_f32(&name("mass"), &[1])?[0],
                     ..Transitions::default()
                 });
             }
         }
-        let resets = rows(checkpoint, "memory.resets");
+        let resets = checkpoint.rows("memory.resets");
         self.resets = checkpoint.take_f32("memory.resets", &[resets, state])?;
+        let idle = self.recent.iter().all(Vec::is_empty);
+        checkpoint.require(idle || resets > 0, "memory.resets", "first observations of episodes")?;
         restore_normalizer("memory.features", &mut self.features, checkpoint)
     }
 }
@@ -177,8 +194,13 @@ impl Memory {
 fn transitions(rollout: &Rollout, state: usize, gamma: f64, occupancy: Occupancy) -> Transitions {
     let steps = rollout.steps();
     let over: Vec<bool> = (0..steps).map(|t| episode_ended(rollout, t)).collect();
+    let begins = match occupancy {
+        Occupancy::Discounted => rollout.time.iter().copied().min().unwrap_or(0),
+        Occupancy::Visited => 0,
+    };
+    let weight = |&t: &u32| gamma.powi((t - begins) as i32) as f32;
     let mut weights: Vec<f32> = match occupancy {
-        Occupancy::Discounted => rollout.time.iter().map(|&t| gamma.powi(t as i32) as f32).collect(),
+        Occupancy::Discounted => rollout.time.iter().map(weight).collect(),
         Occupancy::Visited => vec![1.0; steps],
     };
     let mut next_states = Vec::with_capacity(steps * state);
@@ -205,6 +227,7 @@ fn transitions(rollout: &Rollout, state: usize, gamma: f64, occupancy: Occupancy
             Occupancy::Visited => vec![false; steps],
         },
         weights,
+        begins,
         ..Transitions::default()
     }
 }
@@ -326,6 +349,47 @@ mod tests {
         assert!(self_residual(&data, &initial, gamma) < 1e-3);
         let data = transitions(&rollout, 1, gamma, Occupancy::Visited);
         assert!(self_residual(&data, &data.states, gamma) < 1e-3);
+    }
+
+    /// A rollout from the middle of a long episode: γ^t alone would be 0 in f32 (and, from the second one on, in f64).
+    fn late(begins: u32) -> Rollout {
+        Rollout {
+            time: vec![begins, begins + 1, begins + 2, begins + 3],
+            terminated: vec![false; 4],
+            ended: vec![false, false, false, true],
+            next: vec![1, 2, 3, 4],
+            initial: Vec::new(),
+            episodes: Vec::new(),
+            ..rollout()
+        }
+    }
+
+    #[test]
+    fn weights_of_long_episodes_do_not_vanish() {
+        let config = RatioConfig {
+            rollouts: 2,
+            ..RatioConfig::default()
+        };
+        let mut memory = Memory::new(1, 2, 1, 0, 0.5, &config);
+        memory.remember(&[rollout()]);
+        let expected = [1.0, 0.5, 0.25, 0.125];
+        for begins in [1_000, 1_002, 10_000] {
+            memory.remember(&[late(begins)]);
+            assert_eq!(memory.newest()[0].weights, expected);
+            let sum: f32 = memory.data()[0].weights.iter().sum();
+            assert!((sum - 8.0).abs() < 1e-4, "{sum}");
+        }
+        // Between rollouts they are to each other as γ^t is.
+        memory.remember(&[late(500)]);
+        memory.remember(&[late(502)]);
+        let weights = &memory.data()[0].weights;
+        assert!((weights[0] / weights[4] - 4.0).abs() < 1e-5, "{weights:?}");
+        assert!((weights[2] / weights[4] - 1.0).abs() < 1e-5, "{weights:?}");
+        let mut checkpoint = Checkpoint::new(1, "");
+        memory.save(&mut checkpoint);
+        let mut again = Memory::new(1, 2, 1, 0, 0.5, &config);
+        again.restore(&mut checkpoint).unwrap();
+        assert_eq!(again.data(), memory.data());
     }
 
     #[test]

@@ -2,48 +2,60 @@
 //! once.
 //!
 //! Notation: **ζ_ab = ρ_a/ρ_b always**. It is learned from b's transitions with a's next and initial actions, and
-//! its constant is set by [`bridge`] (both policies' samples) or [`normalise`] (b's alone). Occupancies are normalised to 1
+//! its constant is set by [`bridge`] from both policies' samples (`ratios.rs`). Occupancies are normalised to 1
 //! over non-terminal pairs (s,a). NCE can have a behaviour φ(s) in place of (s,a) (`qd.behaviour`, `blur.rs`).
 //!
-//! | estimator | file | networks |
+//! | estimator | forms | networks |
 //! |---|---|---|
-//! | NCE, `ratio.nce = "softmax"` (default) | `nce_softmax.rs` | one n-way classifier |
-//! | NCE, `ratio.nce = "densities"` | `nce.rs` | n log-densities, the paper's form |
-//! | DICE, `ratio.data = "pooled"` (default) | `pooled/` | one n-way classifier and n dense problems |
-//! | DualDICE, `ratio.data = "pair"` | `dualdice.rs` | ν and g for each pair |
-//! | ValueDICE, `ratio.data = "pair"` | `valuedice.rs` | ν for each pair |
-//! | GenDICE, `ratio.data = "pair"` | `gendice.rs` | ζ, g and u for each pair |
+//! | NCE (`nce.rs`) | `ratio.nce = "softmax"` (default), `nce_softmax.rs` | one n-way classifier |
+//! | | `ratio.nce = "densities"`, `nce_densities.rs` | n log-densities, the paper's form |
+//! | DualDICE, ValueDICE, GenDICE | `ratio.data = "pooled"` (default), `pooled/` | one n-way classifier and n dense problems |
+//! | (`dualdice.rs` and so on) | `ratio.data = "pair"`, `pair/` | one or two networks for each pair, the paper's form |
 //!
-//! The three pairwise DICE estimators share the passes over (s,a), (s',a') and (s0,a0) in `dice.rs`; each file has its loss as a
-//! pure function of network outputs. To add an estimator, write its file and add its line to [`build`].
+//! To add an estimator, write its file, with a type that implements [`Kind`], and add its line to `estimators!` below.
 
-pub mod acted;
 pub mod blur;
 pub mod classifier;
 pub mod config;
 pub mod data;
-pub mod dice;
-pub mod dualdice;
-pub mod gendice;
+pub mod kind;
 pub mod memory;
-pub mod nce;
+pub mod nce_densities;
 pub mod nce_softmax;
+pub mod pair;
 pub mod policies;
 pub mod pooled;
 pub mod rank;
+pub mod ratios;
 pub mod softmax;
-pub mod valuedice;
+
+/// The estimators: a module each, in which a type implements [`Kind`], and a line here.
+macro_rules! estimators {
+    ($($module:ident::$kind:ident,)*) => {
+        $(pub mod $module;)*
+
+        /// All estimators; the first one is the default.
+        pub static ESTIMATORS: &[&dyn Kind] = &[$(&$module::$kind),*];
+    };
+}
+
+estimators! {
+    nce::Nce,
+    dualdice::DualDice,
+    valuedice::ValueDice,
+    gendice::GenDice,
+}
 
 pub use config::{Data, EstimatorConfig, NceForm, Occupancy, RatioConfig};
 pub use data::Transitions;
+pub use kind::{EstimatorChoice, Kind};
 pub use memory::Memory;
 pub use policies::{GaussianPolicies, Policies, Workspace};
+pub use ratios::{PairRatio, Ratios, step};
 
-use rayon::prelude::*;
-
-use self::pooled::Pooled;
-use crate::error::{Error, Result};
-use crate::run::checkpoint::Checkpoint;
+use crate::checkpoint::Checkpoint;
+use crate::error::Result;
+use crate::parallel;
 
 /// What one round of training an estimator works on.
 pub struct Round<'a> {
@@ -66,7 +78,7 @@ pub trait Estimator: Send + Sync {
     /// Makes `round.updates` minibatch updates of every network; returns the mean loss.
     fn update(&mut self, round: &Round<'_>) -> f64;
 
-    /// log ζ_ab, up to a constant, on each transition of `batch` (anybody's). The actions that ValueDICE draws come from
+    /// log ζ_ab, up to a constant, on each transition of `batch` (from any policy). The actions that ValueDICE draws come from
     /// `round`'s streams.
     fn log_zeta(
         &self,
@@ -88,12 +100,11 @@ pub trait Estimator: Send + Sync {
         round: usize,
     ) -> Vec<(Vec<f32>, Vec<f32>)> {
         let n = batches.len();
-        let pairs = (0..n * (n - 1)).into_par_iter().map(|p| {
+        parallel::map(0..n * (n - 1), |_, p| {
             let (a, b) = pair_of(p, n);
             let on_b = self.log_zeta(a, b, policies, batches[b], seed, 2 * round);
             (on_b, self.log_zeta(a, b, policies, batches[a], seed, 2 * round + 1))
-        });
-        pairs.collect()
+        })
     }
 
     /// Multiplications and additions of one minibatch update of all networks.
@@ -106,47 +117,16 @@ pub trait Estimator: Send + Sync {
     fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()>;
 }
 
-/// Names of the estimators.
-pub const ESTIMATORS: &[&str] = &["nce", "dualdice", "valuedice", "gendice"];
-
-/// Makes the estimator `name` for n policies whose (s,a) have `width` features.
+/// Makes an estimator for n policies whose (s,a), or φ(s), have `width` features.
 pub fn build(
-    name: &str,
+    kind: EstimatorChoice,
     n: usize,
     width: usize,
     gamma: f64,
     config: &RatioConfig,
     seed: u64,
 ) -> Result<Box<dyn Estimator>> {
-    let settings = EstimatorConfig::new(name, n, width, gamma, config, seed)?;
-    Ok(match name {
-        "nce" => match config.nce {
-            NceForm::Softmax => Box::new(nce_softmax::NceSoftmax::new(settings)),
-            NceForm::Densities => Box::new(nce::Nce::new(settings)),
-        },
-        "dualdice" if config.data == Data::Pooled => Box::new(Pooled::new(settings, pooled::dualdice::DualDice)),
-        "valuedice" if config.data == Data::Pooled => Box::new(Pooled::new(settings, pooled::valuedice::ValueDice)),
-        "gendice" if config.data == Data::Pooled => Box::new(Pooled::new(settings, pooled::gendice::GenDice)),
-        "dualdice" => Box::new(dice::Dice::new(settings, dualdice::DualDice)),
-        "valuedice" => Box::new(dice::Dice::new(settings, valuedice::ValueDice)),
-        "gendice" => Box::new(dice::Dice::new(settings, gendice::GenDice)),
-        _ => return Err(unknown(name)),
-    })
-}
-
-/// The estimator of this name among [`ESTIMATORS`].
-pub fn known(name: &str) -> Result<&'static &'static str> {
-    ESTIMATORS
-        .iter()
-        .find(|known| **known == name)
-        .ok_or_else(|| unknown(name))
-}
-
-pub(crate) fn unknown(name: &str) -> Error {
-    Error::input(format!(
-        "there is no estimator \"{name}\"; choose one of: {}",
-        ESTIMATORS.join(", ")
-    ))
+    Ok(kind.build(EstimatorConfig::new(kind, n, width, gamma, config, seed)?))
 }
 
 /// Number of the ordered pair (a, b), a ≠ b, among n(n-1).
@@ -160,22 +140,15 @@ pub fn pair_of(number: usize, n: usize) -> (usize, usize) {
     (a, rest + usize::from(rest >= a))
 }
 
-/// Divides ζ by its weighted mean over the data policy's samples, in logarithms; returns the logarithm of that mean.
-/// `data` are log ζ on the data policy's own samples, `others` further values of the same ratio to be divided alike.
-pub fn normalise(data: &mut [f32], weights: &[f32], others: &mut [&mut Vec<f32>]) -> f64 {
-    let largest = data.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+/// log of the weighted mean of ζ, from log ζ.
+pub fn log_mean(logs: &[f32], weights: &[f32]) -> f64 {
+    let largest = logs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let (mut total, mut mass) = (0.0f64, 0.0f64);
-    for (&log_zeta, &weight) in data.iter().zip(weights) {
+    for (&log_zeta, &weight) in logs.iter().zip(weights) {
         total += f64::from(weight) * f64::from(log_zeta - largest).exp();
         mass += f64::from(weight);
     }
-    let log_mean = f64::from(largest) + (total / mass).ln();
-    let shift = log_mean as f32;
-    data.iter_mut().for_each(|x| *x -= shift);
-    for other in others {
-        other.iter_mut().for_each(|x| *x -= shift);
-    }
-    log_mean
+    f64::from(largest) + (total / mass).ln()
 }
 
 /// The constant c by which log ζ_ab is off, from the samples of both policies: Bennett's acceptance ratio.
@@ -185,20 +158,24 @@ pub fn normalise(data: &mut [f32], weights: &[f32], others: &mut [&mut Vec<f32>]
 /// ```
 ///
 /// The identity holds exactly for the true ratio, since ∫(ρ_a + ρ_b)·ρ_a/(ρ_a + ρ_b) = 1. Unlike the mean of ζ over b's
-/// samples alone ([`normalise`]), every term is bounded and nothing is lost where the policies hardly overlap: there the
+/// samples alone ([`log_mean`]), every term is bounded and nothing is lost where the policies hardly overlap: there the
 /// mean over b sees none of a's mass, and dividing by it would make ζ = 1 of policies that never meet.
 /// References: Bennett 1976; Meng & Wong 1996.
 pub fn bridge(on_b: (&[f32], &[f32]), on_a: (&[f32], &[f32])) -> f64 {
+    // Networks that have left the numbers are told by the caller.
+    if on_b.0.iter().chain(on_a.0).any(|x| !x.is_finite()) {
+        return f64::NAN;
+    }
     // Σ w·σ(x - c)/Σ w and its derivative in -c.
     let mean = |(logs, weights): (&[f32], &[f32]), c: f64| {
-        let (mut value, mut slope, mut mass) = (0.0, 0.0, 0.0);
+        let (mut value, mut derivative, mut mass) = (0.0, 0.0, 0.0);
         for (&x, &weight) in logs.iter().zip(weights) {
             let (share, weight) = (1.0 / (1.0 + (c - f64::from(x)).exp()), f64::from(weight));
             value += weight * share;
-            slope += weight * share * (1.0 - share);
+            derivative += weight * share * (1.0 - share);
             mass += weight;
         }
-        (value / mass, slope / mass)
+        (value / mass, derivative / mass)
     };
     let all = || on_b.0.iter().chain(on_a.0).map(|&x| f64::from(x));
     let (mut low, mut high) = (
@@ -254,15 +231,16 @@ mod tests {
         // Policies that never meet: log ζ is low on b's samples and high on a's, and stays so.
         let c = bridge((&[-9.0, -12.0], &[1.0, 1.0]), (&[9.0, 8.0], &[1.0, 1.0]));
         assert!(c.abs() < 5.0, "{c}");
+        // What is no number has no constant.
+        for odd in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+            assert!(bridge((&[odd, 1.0], &[1.0, 1.0]), (&[odd, odd], &[1.0, 1.0])).is_nan());
+        }
     }
 
     #[test]
-    fn normalised_ratios_have_weighted_mean_one() {
-        let (mut log_zeta, weights) = (vec![200.0f32, 201.0, 199.5], [1.0f32, 0.5, 2.0]);
-        let mut other = vec![200.0f32];
-        let log_mean = normalise(&mut log_zeta, &weights, &mut [&mut other]);
-        let mean: f32 = log_zeta.iter().zip(&weights).map(|(l, w)| l.exp() * w).sum::<f32>() / 3.5;
-        assert!((mean - 1.0).abs() < 1e-4);
-        assert!((f64::from(other[0]) - (200.0 - log_mean)).abs() < 1e-3);
+    fn the_mean_of_ratios_is_weighted_and_does_not_overflow() {
+        let (logs, weights) = ([200.0f32, 201.0, 199.5], [1.0f32, 0.5, 2.0]);
+        let mean = (1.0 + 0.5 * 1f64.exp() + 2.0 * (-0.5f64).exp()) / 3.5;
+        assert!((log_mean(&logs, &weights) - (200.0 + mean.ln())).abs() < 1e-6);
     }
 }

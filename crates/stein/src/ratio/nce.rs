@@ -1,292 +1,67 @@
-//! Noise-contrastive estimation: n log-densities, each told apart from the mixture of the others (Section 3.3).
-//!
-//! ```text
-//! max_ω  E_{ρ_i} log[ρ̃_i/(ρ̃_i + p_N)] + E_{p_N} log[p_N/(ρ̃_i + p_N)],     p_N = 1/(n-1)·Σ_{j≠i} ρ̃_j  (held fixed)
-//! ζ_ab = ρ̃_a/ρ̃_b
-//! ```
-//!
-//! The noise is the mixture of the others' samples *and* of their present densities, through which no gradient flows.
-//! Only ratios are identified: all densities may drift by a common factor, so they are never reported.
-//! With l_i = log ρ̃_i - log p_N the loss is logistic: softplus(-l_i) on own samples, softplus(l_i) on noise.
-//! Reference: Gutmann & Hyvärinen 2010.
+//! NCE: by one n-way classifier (`nce_softmax.rs`, the default) or by n densities (`nce_densities.rs`, the paper's form).
 
-use rand::RngExt;
-use rand::seq::SliceRandom;
-use rayon::prelude::*;
+use super::config::{EstimatorConfig, NceForm, RatioConfig};
+use super::kind::{Kind, Mean, Networks, Rates, Training};
+use super::nce_densities::NceDensities;
+use super::nce_softmax::NceSoftmax;
+use super::Estimator;
 
-use super::config::EstimatorConfig;
-use super::dice::encode_all;
-use super::policies::Policies;
-use super::{Estimator, Round, Transitions, pair_of};
-use crate::error::Result;
-use crate::nn::init::Init;
-use crate::nn::penalty::{PenaltyScratch, gradient_penalty};
-use crate::nn::{AdamConfig, Pool, Scratch, Shape, Stack, backward, clip_norm, forward};
-use crate::policy::ensemble::{restore_stack, save_stack};
-use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
+/// Noise-contrastive estimation.
+pub struct Nce;
 
-/// n log-density networks.
-pub struct Nce {
-    settings: EstimatorConfig,
-    density: Stack<f32>,
-    pool: Pool<Buffers>,
-}
-
-struct Buffers {
-    scratch: Scratch<f32>,
-    penalty: PenaltyScratch<f32>,
-    gradient: Vec<f32>,
-}
-
-impl Buffers {
-    fn new(shape: &Shape, capacity: usize) -> Self {
-        Buffers {
-            scratch: Scratch::new(shape, capacity),
-            penalty: PenaltyScratch::new(shape, capacity),
-            gradient: vec![0.0; shape.parameters()],
-        }
+impl Kind for Nce {
+    fn name(&self) -> &'static str {
+        "nce"
     }
-}
 
-impl Nce {
-    /// Draws the networks.
-    pub fn new(settings: EstimatorConfig) -> Self {
-        let ratio = &settings.ratio;
-        let shape = Shape::new(settings.width, &ratio.hidden, 1);
-        let adam = AdamConfig {
-            epsilon: 1e-8,
-            weight_decay: ratio.weight_decay,
-            ..AdamConfig::default()
+    fn takes_behaviour(&self) -> bool {
+        true
+    }
+
+    fn rates(&self, ratio: &RatioConfig) -> Rates {
+        let rate = match ratio.nce {
+            NceForm::Softmax => 2e-3,
+            NceForm::Densities => 5e-4,
         };
-        let random = |p| stream(settings.seed, Purpose::RatioInit, p, 2);
-        let density = Stack::new(shape, settings.n, adam, Init::Orthogonal, (1.0, 0.1), random);
-        Nce {
-            density,
-            pool: Pool::default(),
-            settings,
+        Rates {
+            learning_rate: rate,
+            zeta_learning_rate: rate,
+            next_actions: 1,
         }
     }
 
-    /// log ρ̃_i of rows of features.
-    fn evaluate(&self, i: usize, features: &[f32], out: &mut [f32]) {
-        let (shape, capacity) = (&self.density.shape, self.settings.ratio.minibatch);
-        self.pool.with(
-            || Buffers::new(shape, capacity),
-            |Buffers { scratch, .. }| {
-                for (rows, out) in features.chunks(capacity * shape.input()).zip(out.chunks_mut(capacity)) {
-                    scratch.load_input(rows);
-                    forward(shape, self.density.member(i), scratch);
-                    out.copy_from_slice(scratch.output(0));
-                }
-            },
-        );
+    fn unused(&self, ratio: &RatioConfig) -> Option<(&'static [&'static str], &'static str)> {
+        (ratio.nce == NceForm::Softmax).then_some((&["gradient_penalty"], "ratio.nce=densities"))
     }
-}
 
-/// d(loss)/d(l) and the loss of one sample, per unit of weight; `own` says whose sample it is.
-fn logistic(l: f32, own: bool) -> (f32, f32) {
-    let x = if own { -l } else { l };
-    let loss = x.max(0.0) + (-x.abs()).exp().ln_1p();
-    let slope = 1.0 / (1.0 + (-x).exp());
-    (loss, if own { -slope } else { slope })
-}
-
-/// log of the mean of the other networks' densities: log p_N at one point, from all n log-densities there.
-fn log_noise(logs: &[f32], stride: usize, at: usize, n: usize, i: usize) -> f32 {
-    let others = || (0..n).filter(|&j| j != i).map(|j| logs[j * stride + at]);
-    let largest = others().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f32 = others().map(|x| (x - largest).exp()).sum();
-    largest + (sum / (n - 1) as f32).ln()
-}
-
-impl Estimator for Nce {
-    fn update(&mut self, round: &Round<'_>) -> f64 {
-        let (n, width) = (self.settings.n, self.settings.width);
-        let ratio = self.settings.ratio.clone();
-        // The pool of a minibatch holds samples of all policies; its size is one minibatch for each policy.
-        let each = ratio
-            .minibatch
-            .min(round.data.iter().map(Transitions::len).max().unwrap_or(0));
-        let features: Vec<Vec<f32>> = round
-            .data
-            .par_iter()
-            .map(|data| encode_all(round.policies, data))
-            .collect();
-        let mut randoms: Vec<_> = (0..n)
-            .map(|i| stream(round.seed, Purpose::RatioOrder, i, round.round))
-            .collect();
-        let mut orders: Vec<Vec<u32>> = round.data.iter().map(|data| (0..data.len() as u32).collect()).collect();
-        let mut places: Vec<usize> = round.data.iter().map(Transitions::len).collect();
-        let mut points: Vec<f32> = Vec::with_capacity(n * each * width);
-        let mut weights: Vec<f32> = Vec::with_capacity(n * each);
-        let mut owners: Vec<usize> = Vec::with_capacity(n * each);
-        let mut logs = vec![0.0f32; n * n * each];
-        let mut total = 0.0;
-        for update in 0..round.updates {
-            points.clear();
-            weights.clear();
-            owners.clear();
-            for i in 0..n {
-                let (data, order) = (&round.data[i], &mut orders[i]);
-                if places[i] >= data.len() {
-                    order.shuffle(&mut randoms[i]);
-                    places[i] = 0;
-                }
-                let indices = &order[places[i]..(places[i] + each).min(data.len())];
-                places[i] += indices.len();
-                for &index in indices {
-                    let index = index as usize;
-                    points.extend_from_slice(&features[i][index * width..][..width]);
-                    weights.push(data.weights[index] / indices.len() as f32);
-                    owners.push(i);
-                }
-            }
-            let count = owners.len();
-            logs.par_chunks_mut(n * each)
-                .enumerate()
-                .for_each(|(i, logs)| self.evaluate(i, &points, &mut logs[..count]));
-            let done = update as f64 / round.updates as f64;
-            let rate = (round.rate.0 + (round.rate.1 - round.rate.0) * done) * self.settings.learning_rate;
-            let (shape, adam, capacity) = (self.density.shape.clone(), self.density.config, ratio.minibatch);
-            let (pool, logs, points, weights, owners) = (&self.pool, &logs, &points, &weights, &owners);
-            let losses: Vec<f64> = self
-                .density
-                .par_members()
-                .map(|member| {
-                    let i = member.index;
-                    let mut random = stream(round.seed, Purpose::RatioAction, i, round.round * 1_000_003 + update);
-                    let mut sum = 0.0;
-                    pool.with(
-                        || Buffers::new(&shape, capacity),
-                        |Buffers {
-                             scratch,
-                             penalty,
-                             gradient,
-                         }| {
-                            gradient.fill(0.0);
-                            for first in (0..count).step_by(capacity) {
-                                let last = (first + capacity).min(count);
-                                scratch.load_input(&points[first * width..last * width]);
-                                forward(&shape, member.parameters, scratch);
-                                for at in first..last {
-                                    let own = owners[at] == i;
-                                    let l = scratch.output(0)[at - first] - log_noise(logs, n * each, at, n, i);
-                                    let weight = weights[at] / if own { 1.0 } else { (n - 1) as f32 };
-                                    let (loss, slope) = logistic(l, own);
-                                    scratch.output_delta(0)[at - first] = weight * slope;
-                                    sum += f64::from(weight * loss);
-                                }
-                                backward(&shape, member.parameters, scratch, gradient);
-                            }
-                            if ratio.gradient_penalty > 0.0 {
-                                let batch = capacity.min(count);
-                                // Points between two samples of the pool, whoever's.
-                                let ends: [usize; 2] =
-                                    [random.random_range(0..count), random.random_range(1..count.max(2))];
-                                let share: f32 = random.random();
-                                scratch.fill_input(batch, |feature, row| {
-                                    for (b, x) in row.iter_mut().enumerate() {
-                                        let p = (ends[0] + b) % count;
-                                        let q = (p + ends[1]) % count;
-                                        let (p, q) = (points[p * width + feature], points[q * width + feature]);
-                                        let t = (share + b as f32 * 0.618_034).fract();
-                                        *x = p + t * (q - p);
-                                    }
-                                });
-                                forward(&shape, member.parameters, scratch);
-                                let weight = ratio.gradient_penalty as f32;
-                                gradient_penalty(&shape, member.parameters, weight, scratch, penalty, gradient);
-                            }
-                            clip_norm(gradient, ratio.gradient_clip);
-                            member.adam.step(&adam, rate, member.parameters, gradient);
-                        },
-                    );
-                    sum
-                })
-                .collect();
-            total += losses.iter().sum::<f64>() / n as f64;
+    fn build(&self, settings: EstimatorConfig) -> Box<dyn Estimator> {
+        match settings.ratio.nce {
+            NceForm::Softmax => Box::new(NceSoftmax::new(settings)),
+            NceForm::Densities => Box::new(NceDensities::new(settings)),
         }
-        total / round.updates.max(1) as f64
     }
 
-    fn log_zeta(
-        &self,
-        a: usize,
-        b: usize,
-        policies: &dyn Policies,
-        batch: &Transitions,
-        _seed: u64,
-        _round: usize,
-    ) -> Vec<f32> {
-        let features = encode_all(policies, batch);
-        let (mut above, mut below) = (vec![0.0; batch.len()], vec![0.0; batch.len()]);
-        self.evaluate(a, &features, &mut above);
-        self.evaluate(b, &features, &mut below);
-        above.iter().zip(&below).map(|(a, b)| a - b).collect()
-    }
-
-    /// n·n evaluations instead of one for each side of each pair.
-    fn log_zetas(
-        &self,
-        policies: &dyn Policies,
-        batches: &[&Transitions],
-        _seed: u64,
-        _round: usize,
-    ) -> Vec<(Vec<f32>, Vec<f32>)> {
-        let n = batches.len();
-        let features: Vec<Vec<f32>> = batches.par_iter().map(|batch| encode_all(policies, batch)).collect();
-        let logs: Vec<Vec<f32>> = (0..n * n)
-            .into_par_iter()
-            .map(|at| {
-                let mut logs = vec![0.0; batches[at % n].len()];
-                self.evaluate(at / n, &features[at % n], &mut logs);
-                logs
-            })
-            .collect();
-        let ratio = |a: usize, b: usize, on: usize| {
-            let each = logs[a * n + on].iter().zip(&logs[b * n + on]);
-            each.map(|(a, b)| a - b).collect()
-        };
-        let pairs = (0..n * (n - 1)).map(|p| pair_of(p, n));
-        pairs.map(|(a, b)| (ratio(a, b, b), ratio(a, b, a))).collect()
-    }
-
-    fn update_flops(&self) -> f64 {
-        let (shape, n) = (&self.density.shape, self.settings.n as f64);
-        let pass = 2.0 * shape.forward_flops() + shape.backward_flops();
-        n * n * self.settings.ratio.minibatch as f64 * pass
-    }
-
-    fn save(&self, checkpoint: &mut Checkpoint) {
-        save_stack("ratio.density", &self.density, checkpoint);
-    }
-
-    fn restore(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
-        restore_stack("ratio.density", &mut self.density, checkpoint)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn logistic_slope_matches_central_differences() {
-        for own in [false, true] {
-            for l in [-3.0f32, -0.2, 0.0, 1.0, 4.0] {
-                let h = 1e-2;
-                let numeric = (logistic(l + h, own).0 - logistic(l - h, own).0) / (2.0 * h);
-                assert!((numeric - logistic(l, own).1).abs() < 1e-3);
-            }
+    fn networks(&self, ratio: &RatioConfig) -> Networks {
+        match ratio.nce {
+            NceForm::Softmax => Networks::Shared,
+            NceForm::Densities => Networks::PerPolicy(1),
         }
-        assert!(logistic(500.0, false).0 == 500.0 && logistic(-500.0, true).0 == 500.0);
     }
 
-    #[test]
-    fn noise_is_the_mean_density_of_the_others() {
-        let densities = [2.0f32, 5.0, 0.5];
-        let logs: Vec<f32> = densities.iter().map(|d| d.ln()).collect();
-        assert!((log_noise(&logs, 1, 0, 3, 1) - 1.25f32.ln()).abs() < 1e-6);
+    fn mean(&self) -> Mean {
+        Mean::One
+    }
+
+    fn training(&self) -> [Training; 2] {
+        [2048, 512].map(|minibatch| Training {
+            updates: 600,
+            learning_rate: 1e-3,
+            zeta_learning_rate: 1e-3,
+            minibatch,
+        })
+    }
+
+    fn bounds(&self) -> (f64, f64, f64) {
+        (0.82, 0.7, 0.04)
     }
 }

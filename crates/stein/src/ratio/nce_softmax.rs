@@ -8,16 +8,14 @@
 //! At the optimum softmax_i = ρ_i/Σ_j ρ_j, as in the form with n densities (`nce.rs`). One trunk serves all policies, and
 //! each sample is passed once instead of n times. Reference: Bishop 2006, section 4.2; Gutmann & Hyvärinen 2010.
 
-use rayon::prelude::*;
-
 use super::config::EstimatorConfig;
-use super::dice::encode_all;
 use super::policies::Policies;
 use super::softmax::{FALL, Lessons, SPLIT, Softmax, differences};
 use super::{Estimator, Round, Transitions};
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
+use crate::parallel;
 use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
 
 /// One classifier of all policies.
 pub struct NceSoftmax {
@@ -41,8 +39,7 @@ impl NceSoftmax {
 /// Trains a classifier for one round, here and for the features of pooled DICE; returns the mean cross-entropy.
 pub(crate) fn train(net: &mut Softmax, settings: &EstimatorConfig, round: &Round<'_>) -> f64 {
     let ratio = &settings.ratio;
-    let encode = |data| encode_all(round.policies, data);
-    let features: Vec<Vec<f32>> = round.data.par_iter().map(encode).collect();
+    let features = parallel::map(round.data, |_, data| round.policies.features(data));
     let weights: Vec<&[f32]> = round.data.iter().map(|data| &data.weights[..]).collect();
     let mut randoms: Vec<_> = (0..settings.n)
         .map(|i| stream(round.seed, Purpose::RatioOrder, i, round.round))
@@ -74,7 +71,7 @@ impl Estimator for NceSoftmax {
         _seed: u64,
         _round: usize,
     ) -> Vec<f32> {
-        let logits = self.net.logits(&encode_all(policies, batch));
+        let logits = self.net.logits(&policies.features(batch));
         logits[a].iter().zip(&logits[b]).map(|(a, b)| a - b).collect()
     }
 
@@ -86,8 +83,9 @@ impl Estimator for NceSoftmax {
         _seed: u64,
         _round: usize,
     ) -> Vec<(Vec<f32>, Vec<f32>)> {
-        let logits = |batch: &&Transitions| self.net.logits(&encode_all(policies, batch));
-        differences(&batches.par_iter().map(logits).collect::<Vec<_>>())
+        differences(&parallel::map(batches, |_, batch| {
+            self.net.logits(&policies.features(batch))
+        }))
     }
 
     fn update_flops(&self) -> f64 {

@@ -3,7 +3,7 @@
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Transitions;
-use crate::nn::{Normalizer, Scratch, forward};
+use crate::nn::{Normalizer, Scratch};
 use crate::policy::Ensemble;
 use crate::policy::gaussian::bounded_mean;
 use crate::rng::Stream;
@@ -109,16 +109,16 @@ impl Policies for GaussianPolicies<'_> {
     ) {
         let normalized = &mut workspace.normalized[..states.len()];
         self.ensemble.normalizers[policy].apply_all(states, normalized);
-        let shape = &self.ensemble.policies.shape;
+        let network = self.ensemble.network(policy);
         let scratch = workspace.scratch.as_mut().expect("the workspace is this type's own");
         scratch.load_input(normalized);
-        forward(shape, self.ensemble.policies.member(policy), scratch);
+        network.forward(scratch);
         let width = self.action_width();
-        for (d, &log_std) in self.ensemble.log_std(policy).iter().enumerate() {
-            let deviation = log_std.exp();
+        for (d, &log_std) in network.extra().iter().enumerate() {
+            let std = log_std.exp();
             for (row, &output) in scratch.output(d).iter().enumerate() {
                 let epsilon: f32 = StandardNormal.sample(random);
-                actions[row * width + d] = (bounded_mean(output) + deviation * epsilon).tanh();
+                actions[row * width + d] = (bounded_mean(output) + std * epsilon).tanh();
             }
         }
         weights.fill(1.0);

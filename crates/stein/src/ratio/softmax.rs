@@ -10,17 +10,15 @@
 //!
 //! The samples of one policy are one chunk of a minibatch. Chunks are passed in parallel and their gradients are summed in the
 //! order of the policies, so the result does not depend on the number of threads. It is NCE's default form
-//! (`nce_softmax.rs`), the features of pooled DICE, and the judge of them all (`classifier.rs`).
+//! (`nce_softmax.rs`), the features of pooled DICE, and the reference classifier of them all (`classifier.rs`).
 
 use rand::RngExt;
-use rayon::prelude::*;
 
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
-use crate::nn::init::Init;
-use crate::nn::{AdamConfig, Pool, Scratch, Shape, Stack, backward, clip_norm, forward};
-use crate::policy::ensemble::{restore_stack, save_stack};
+use crate::nn::{AdamConfig, Gradient, Scratch, Shape, Stack, Step};
+use crate::parallel;
 use crate::rng::Stream;
-use crate::run::checkpoint::Checkpoint;
 
 /// A classifier makes so many updates where other networks make one, with as many times fewer samples: for the same work it
 /// follows moving policies better.
@@ -50,10 +48,9 @@ pub struct Lessons<'a> {
 /// The network.
 pub struct Softmax {
     net: Stack<f32>,
-    pool: Pool<Scratch<f32>>,
     capacity: usize,
-    /// Gradients of the chunks of a minibatch, policy after policy.
-    gradients: Vec<f32>,
+    /// Gradients of the chunks of a minibatch, one a policy.
+    gradients: Vec<Gradient<f32>>,
 }
 
 impl Softmax {
@@ -73,9 +70,8 @@ impl Softmax {
             ..AdamConfig::default()
         };
         Softmax {
-            gradients: vec![0.0; n * shape.parameters()],
-            net: Stack::new(shape, 1, adam, Init::Orthogonal, (1.0, 0.1), random),
-            pool: Pool::default(),
+            gradients: vec![Gradient::new(&shape); n],
+            net: Stack::new(shape, 1, adam, (1.0, 0.1), random).with_capacity(capacity),
             capacity,
         }
     }
@@ -93,52 +89,33 @@ impl Softmax {
 
     /// Trains on minibatches drawn with the streams of the policies; returns the mean cross-entropy.
     pub fn train(&mut self, lessons: &Lessons<'_>, randoms: &mut [Stream]) -> f64 {
-        let (shape, n) = (self.net.shape.clone(), self.policies());
-        let size = shape.parameters();
+        let (n, capacity) = (self.policies(), self.capacity);
         let draws: Vec<Draws> = lessons.weights.iter().map(|weights| Draws::new(weights)).collect();
         let mut chosen = vec![vec![0u32; lessons.each]; n];
         let mut total = 0.0;
         for update in 0..lessons.updates {
-            let (parameters, pool, capacity) = (&self.net.parameters, &self.pool, self.capacity);
-            let losses: Vec<f64> = self
-                .gradients
-                .par_chunks_exact_mut(size)
-                .zip(chosen.par_iter_mut().zip(randoms.par_iter_mut()))
-                .enumerate()
-                .map(|(i, (gradient, (chosen, random)))| {
-                    draws[i].draw(random, chosen);
-                    gradient.fill(0.0);
-                    let share = 1.0 / (n * lessons.each) as f32;
-                    pool.with(
-                        || Scratch::new(&shape, capacity),
-                        |scratch| {
-                            let mut loss = 0.0;
-                            for rows in chosen.chunks(capacity) {
-                                scratch.gather_input(&lessons.features[i], rows);
-                                forward(&shape, parameters, scratch);
-                                loss += cross_entropy(scratch, n, i, share);
-                                backward(&shape, parameters, scratch, gradient);
-                            }
-                            loss
-                        },
-                    )
-                })
-                .collect();
-            total += losses.iter().sum::<f64>();
-            let (sum, rest) = self.gradients.split_at_mut(size);
-            for gradient in rest.chunks_exact(size) {
-                sum.iter_mut().zip(gradient).for_each(|(sum, g)| *sum += g);
-            }
-            if lessons.l2 > 0.0 {
-                let twice = 2.0 * lessons.l2 as f32;
-                let each = sum.iter_mut().zip(&self.net.parameters);
-                each.for_each(|(sum, theta)| *sum += twice * theta);
-            }
-            clip_norm(sum, lessons.clip);
             let done = update as f64 / lessons.updates as f64;
-            let rate = lessons.rate.0 + (lessons.rate.1 - lessons.rate.0) * done;
-            let config = self.net.config;
-            self.net.adam[0].step(&config, rate, &mut self.net.parameters, sum);
+            let step = Step {
+                rate: lessons.rate.0 + (lessons.rate.1 - lessons.rate.0) * done,
+                clip: lessons.clip,
+            };
+            let each = (&mut chosen[..], &mut randoms[..]);
+            let losses = self.net.train_shared(
+                &mut self.gradients,
+                each,
+                step,
+                2.0 * lessons.l2 as f32,
+                |i, chunk, (chosen, random)| {
+                    draws[i].draw(random, chosen);
+                    let share = 1.0 / (n * lessons.each) as f32;
+                    let each = chosen.chunks(capacity).map(|rows| {
+                        let input = |scratch: &mut Scratch<f32>| scratch.gather_input(&lessons.features[i], rows);
+                        chunk.add(input, |scratch| cross_entropy(scratch, n, i, share))
+                    });
+                    each.sum::<f64>()
+                },
+            );
+            total += losses.iter().sum::<f64>();
         }
         total / lessons.updates.max(1) as f64
     }
@@ -155,28 +132,18 @@ impl Softmax {
     }
 
     /// Passes rows of features batch by batch and shows each pass.
-    pub(crate) fn pass(&self, features: &[f32], mut show: impl FnMut(&Scratch<f32>)) {
-        let shape = &self.net.shape;
-        self.pool.with(
-            || Scratch::new(shape, self.capacity),
-            |scratch| {
-                for rows in features.chunks(self.capacity * shape.input()) {
-                    scratch.load_input(rows);
-                    forward(shape, &self.net.parameters, scratch);
-                    show(scratch);
-                }
-            },
-        );
+    pub(crate) fn pass(&self, features: &[f32], show: impl FnMut(&Scratch<f32>)) {
+        self.net.pass(0, features, show);
     }
 
     /// Adds all state to a checkpoint under `name`.
     pub fn save(&self, name: &str, checkpoint: &mut Checkpoint) {
-        save_stack(name, &self.net, checkpoint);
+        self.net.save(name, checkpoint);
     }
 
     /// Takes all state from a checkpoint.
     pub fn restore(&mut self, name: &str, checkpoint: &mut Checkpoint) -> Result<()> {
-        restore_stack(name, &mut self.net, checkpoint)
+        self.net.restore(name, checkpoint)
     }
 }
 
@@ -188,16 +155,13 @@ pub fn differences(logs: &[Vec<Vec<f32>>]) -> Vec<(Vec<f32>, Vec<f32>)> {
         let both = logs[on][a].iter().zip(&logs[on][b]);
         both.map(|(a, b)| a - b).collect()
     };
-    (0..n * (n - 1))
-        .into_par_iter()
-        .map(|p| {
-            let (a, b) = super::pair_of(p, n);
-            (ratio(a, b, b), ratio(a, b, a))
-        })
-        .collect()
+    parallel::map(0..n * (n - 1), |_, p| {
+        let (a, b) = super::pair_of(p, n);
+        (ratio(a, b, b), ratio(a, b, a))
+    })
 }
 
-/// Sum of the cross-entropies of a pass over samples of policy `own`, each of weight `share`; fills in the slopes.
+/// Sum of the cross-entropies of a pass over samples of policy `own`, each of weight `share`; fills in the derivatives.
 fn cross_entropy(scratch: &mut Scratch<f32>, n: usize, own: usize, share: f32) -> f64 {
     let mut loss = 0.0f64;
     for b in 0..scratch.batch() {

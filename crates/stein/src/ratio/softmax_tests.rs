@@ -39,12 +39,12 @@ fn slopes_match_central_differences() {
             }
         }
         let loss = cross_entropy(&mut scratch, n, 1, 0.25);
-        let slopes: Vec<f64> = (0..n * batch)
+        let derivatives: Vec<f64> = (0..n * batch)
             .map(|at| f64::from(scratch.output_delta(at / batch)[at % batch]))
             .collect();
-        (loss, slopes)
+        (loss, derivatives)
     };
-    let (_, slopes) = run(&logits);
+    let (_, derivatives) = run(&logits);
     for at in 0..n * batch {
         let moved = |h: f64| {
             let mut moved = logits.clone();
@@ -52,7 +52,11 @@ fn slopes_match_central_differences() {
             run(&moved).0
         };
         let numeric = (moved(1e-2) - moved(-1e-2)) / 2e-2;
-        assert!((numeric - slopes[at]).abs() < 1e-4, "{at}: {numeric} {}", slopes[at]);
+        assert!(
+            (numeric - derivatives[at]).abs() < 1e-4,
+            "{at}: {numeric} {}",
+            derivatives[at]
+        );
     }
 }
 
@@ -97,8 +101,8 @@ fn the_number_of_threads_changes_nothing() {
     let weights = vec![vec![1.0f32; 100]; 4];
     let weights: Vec<&[f32]> = weights.iter().map(|weights| &weights[..]).collect();
     let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
+        let pool = crate::parallel::Threads::new(threads).unwrap();
+        pool.run(|| {
             let mut net = network(4, 3, &[8, 8], 16);
             let lessons = Lessons {
                 features: &features,

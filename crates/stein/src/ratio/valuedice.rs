@@ -1,65 +1,74 @@
-//! ValueDICE: the Donsker-Varadhan form of the KL divergence (Section 3.3 and Appendix A.3 of the paper).
-//!
-//! ```text
-//! min_ν  m_a·log E_{ρ_b}[exp(x(s,a))] - (1-γ)·E_{μ0,π_a}[ν(s0,a0)],      x = ν(s,a) - γ·E_{a'~π_a}[ν(s',a')]
-//! log ζ_ab = x + constant                              (the constant goes when ζ is normalised)
-//! ```
-//!
-//! The logarithm is of a mean over the minibatch with the largest x taken out first. Several next actions are averaged
-//! inside x. m_a is the mass of a's occupancy: 1 without termination; with it, the factor keeps the problem bounded (a
-//! constant added to x changes the first term by m_a·c and the second by the same).
-//! Known weakness: the expectation over s' stands inside the exponential, so that with one sampled s' the objective is
-//! biased where the dynamics are stochastic. Reference: Kostrikov et al. 2020.
+//! ValueDICE: on pooled data (`pooled/valuedice.rs`, the default) or pair by pair (`pair/valuedice.rs`, the paper's form).
 
-use super::dice::{DiceLoss, Outputs};
+use super::config::{Data, EstimatorConfig, RatioConfig};
+use super::kind::{Kind, Mean, Networks, Rates, Training};
+use super::pair::{self, Dice};
+use super::pooled::{self, Pooled};
+use super::Estimator;
 
-/// The loss of ValueDICE.
+/// ValueDICE.
 pub struct ValueDice;
 
-impl DiceLoss for ValueDice {
-    const HAS_ZETA: bool = false;
-    const AVERAGED: bool = false;
-    const PENALISED: bool = true;
-
-    fn slopes(&self, o: &mut Outputs<'_>) -> f64 {
-        let x = |o: &Outputs<'_>, b: usize| o.now[b] - o.gamma * o.next[b];
-        let mut largest = f32::NEG_INFINITY;
-        for b in 0..o.now.len() {
-            largest = largest.max(x(o, b));
-        }
-        let (mut sum, mut mass) = (0.0f32, 0.0f32);
-        for b in 0..o.now.len() {
-            let term = o.weights[b] * (x(o, b) - largest).exp();
-            o.d_now[b] = term;
-            sum += term;
-            mass += o.weights[b];
-        }
-        for b in 0..o.now.len() {
-            o.d_now[b] *= o.mass / sum;
-            o.d_next[b] = -o.gamma * o.d_now[b];
-        }
-        let mut objective = f64::from(o.mass) * f64::from(largest + (sum / mass).ln());
-        let first_share = 1.0 / o.first.len() as f32;
-        for b in 0..o.first.len() {
-            let weight = (1.0 - o.gamma) * first_share * o.first_weights[b];
-            o.d_first[b] = -weight;
-            objective -= f64::from(weight * o.first[b]);
-        }
-        objective
+impl Kind for ValueDice {
+    fn name(&self) -> &'static str {
+        "valuedice"
     }
 
-    fn log_zeta(&self, now: f32, next: f32, _z: f32, gamma: f32) -> f32 {
-        now - gamma * next
+    fn rates(&self, ratio: &RatioConfig) -> Rates {
+        match ratio.data {
+            Data::Pooled => pooled::RATES,
+            Data::Pair => Rates {
+                learning_rate: 5e-4,
+                zeta_learning_rate: 5e-4,
+                next_actions: 4,
+            },
+        }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ratio::dice::test::check_slopes;
+    fn unused(&self, ratio: &RatioConfig) -> Option<(&'static [&'static str], &'static str)> {
+        (ratio.data == Data::Pooled).then_some((&["gradient_penalty", "zeta_learning_rate"], pair::FORM))
+    }
 
-    #[test]
-    fn slopes_match_central_differences() {
-        check_slopes(&ValueDice, 1.0);
+    fn build(&self, settings: EstimatorConfig) -> Box<dyn Estimator> {
+        match settings.ratio.data {
+            Data::Pooled => Box::new(Pooled::new(settings, pooled::valuedice::ValueDice)),
+            Data::Pair => Box::new(Dice::new(settings, pair::valuedice::ValueDice)),
+        }
+    }
+
+    fn networks(&self, ratio: &RatioConfig) -> Networks {
+        match ratio.data {
+            Data::Pooled => Networks::Pooled,
+            Data::Pair => Networks::PerPair(1),
+        }
+    }
+
+    fn mean(&self) -> Mean {
+        Mean::Free
+    }
+
+    fn is_biased_by_chance(&self) -> bool {
+        true
+    }
+
+    fn training(&self) -> [Training; 2] {
+        [
+            Training {
+                updates: 1000,
+                learning_rate: 2e-3,
+                zeta_learning_rate: 2e-3,
+                minibatch: 2048,
+            },
+            Training {
+                updates: 1000,
+                learning_rate: 1e-3,
+                zeta_learning_rate: 1e-3,
+                minibatch: 512,
+            },
+        ]
+    }
+
+    fn bounds(&self) -> (f64, f64, f64) {
+        (0.65, 0.35, 0.15)
     }
 }

@@ -1,9 +1,8 @@
 //! What every run needs, whatever its method: settings, folder, checkpoints, metrics, observers.
 
-pub mod atomic;
-pub mod checkpoint;
-pub mod config;
+pub mod figures;
 pub mod folder;
+pub mod load;
 pub mod metrics;
 pub mod observer;
 pub mod report;

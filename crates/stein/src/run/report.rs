@@ -1,12 +1,12 @@
-//! What `stein eval` prints and `summary.json` holds: returns and the task's own measures, per policy and of the ensemble,
-//! and how much behaviour and states tell of the policy.
+//! The output of `stein eval` and `summary.json`: returns and the task's metrics, per policy and of the ensemble, and
+//! the mutual information of behaviour or states and the policy.
 
 use serde_json::{Map, Value, json};
 
 use super::settings::Settings;
 use crate::env::{Episode, Measure};
 use crate::error::Result;
-use crate::policy::evaluate::mean_and_deviation;
+use crate::policy::evaluate::mean_and_std;
 use crate::policy::information;
 
 /// The evaluation of an ensemble as JSON; `policies[i]` are the episodes of policy i.
@@ -14,11 +14,11 @@ pub fn report(settings: &Settings, policies: &[Vec<Episode>]) -> Result<Map<Stri
     let mut means = Vec::new();
     let each = policies.iter().map(|episodes| {
         let returns: Vec<f64> = episodes.iter().map(Episode::total).collect();
-        let (mean, deviation) = mean_and_deviation(&returns);
+        let (mean, std) = mean_and_std(&returns);
         means.push(mean);
         let mut policy = Map::new();
         policy.insert("return_mean".into(), number(mean));
-        policy.insert("return_std".into(), number(deviation));
+        policy.insert("return_std".into(), number(std));
         add(&mut policy, settings.task.measure(episodes));
         policy.insert("returns".into(), returns.iter().map(|&value| number(value)).collect());
         Value::Object(policy)
@@ -28,7 +28,7 @@ pub fn report(settings: &Settings, policies: &[Vec<Episode>]) -> Result<Map<Stri
     add(&mut ensemble, settings.task.measure_ensemble(policies));
     let [behaviour, states] = information::of_episodes(settings.task.as_ref(), policies, settings.config.seed)?;
     let general = vec![
-        ("return_mean", mean_and_deviation(&means).0),
+        ("return_mean", mean_and_std(&means).0),
         ("return_best", means.iter().copied().fold(f64::NAN, f64::max)),
         ("policy_information", behaviour),
         ("state_information", states),
@@ -52,7 +52,7 @@ fn add(object: &mut Map<String, Value>, measures: Vec<Measure>) {
     object.extend(measures.into_iter().map(|(name, value)| (name.into(), number(value))));
 }
 
-/// A number; JSON has none for NaN, which becomes null.
+/// A number; NaN becomes null, because JSON has none.
 fn number(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
 }

@@ -1,23 +1,25 @@
-//! A training session: the loop over iterations, with its observers, from where the folder stands to the last iteration.
+//! A training session: the loop over iterations, with its observers, from the state of the folder to the last
+//! iteration.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::folder::RunFolder;
 use super::observer::{Checkpoints, Observer, Tables, TensorBoard};
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 use crate::train::Trainer;
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// All iterations are done.
     Done,
-    /// It was asked to stop; everything is saved.
+    /// It was stopped; everything is saved.
     Interrupted,
 }
 
-/// Trains until all iterations are done or `stop` is set. State is taken from the folder's newest checkpoint. Where that
-/// is the last one already, nothing is written.
+/// Trains until all iterations are done or `stop` is set. Starts from the folder's newest checkpoint; if that is the
+/// last one, nothing is written.
 pub fn train(
     trainer: &mut Trainer,
     folder: &RunFolder,
@@ -29,9 +31,10 @@ pub fn train(
     if done > asked {
         return Err(Error::input(format!(
             "iterations = {asked} is out of range: the run in {} has done {done} already; ask for as many at least, or \
-             start another run with a new --out",
+             for another run",
             folder.path().display()
-        )));
+        ))
+        .advise(Advice::OtherFolder));
     }
     let mut tables = Tables::open(folder, trainer)?;
     folder.keep_settings(&trainer.config)?;
@@ -60,8 +63,8 @@ pub fn train(
     Ok(Outcome::Done)
 }
 
-/// A failed computation is told together with the state that is still good.
-fn name_checkpoint(error: Error, checkpoints: &Checkpoints) -> Error {
+/// An error during training also names the last good state.
+fn name_checkpoint(error: Error, checkpoints: &Checkpoints<'_>) -> Error {
     match (error, &checkpoints.latest) {
         (Error::Failed(sentence), Some((iteration, path))) => Error::failed(format!(
             "{sentence}; the last good checkpoint is {} (iteration {iteration})",

@@ -1,14 +1,18 @@
-//! Where settings come from: defaults, then a file, then `key=value` pairs; and the task they name.
+//! Sources of settings: defaults, then a file, then `key=value` pairs; and the task they select.
 
 use std::path::Path;
 
-use super::config::Config;
+use crate::config::Config;
 use crate::env::{Registry, Task};
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
+
+/// The name of settings that are not from a file.
+pub const COMMAND_LINE: &str = "the command line";
 
 /// Resolved settings with their task.
+#[non_exhaustive]
 pub struct Settings {
-    /// Every setting, those of the environment included.
+    /// Every setting, including those of the environment.
     pub config: Config,
     /// The task.
     pub task: Box<dyn Task>,
@@ -28,17 +32,23 @@ impl Settings {
                 )));
             }
             None => {
-                return Err(Error::input(format!(
-                    "{source}: env.name is missing; name an environment: stein envs"
-                )));
+                return Err(
+                    Error::input(format!("{source}: env.name is missing: name an environment;"))
+                        .advise(Advice::Environments),
+                );
             }
         };
-        let (task, resolved) = registry.build(&name, own)?;
+        // What is wrong in a file is told together with its name.
+        let named = |error: Error| match source {
+            COMMAND_LINE => error,
+            file => error.within(file),
+        };
+        let (task, resolved) = registry.build(&name, own).map_err(named)?;
         config.env = toml::Table::new();
         config.env.insert("name".into(), name.into());
         config.env.extend(resolved);
-        config.validate()?;
-        config.resolve(task.as_ref())?;
+        config.validate().map_err(named)?;
+        config.resolve(task.as_ref()).map_err(named)?;
         Ok(Settings { config, task })
     }
 
@@ -68,14 +78,14 @@ pub fn read_table(path: &Path) -> Result<toml::Table> {
         let before = error.span().map_or(0, |span| span.start.min(text.len()));
         let line = 1 + text.as_bytes()[..before].iter().filter(|&&byte| byte == b'\n').count();
         Error::input(format!(
-            "{} is not valid TOML: line {line}: {}; mend that line",
+            "{} is not valid TOML: line {line}: {}; fix that line",
             path.display(),
             error.message().replace('\n', " ")
         ))
     })
 }
 
-/// Puts `other` over `table`: tables are merged, everything else is replaced.
+/// Merges `other` into `table`: tables are merged, everything else is replaced.
 pub fn merge(table: &mut toml::Table, other: toml::Table) {
     for (key, value) in other {
         match (table.get_mut(&key), value) {
@@ -87,21 +97,34 @@ pub fn merge(table: &mut toml::Table, other: toml::Table) {
     }
 }
 
-/// Applies one `key=value` pair with a dotted key; the value is TOML, or a plain word taken as text.
+/// Maximum depth of keys, with room for user-defined environments.
+const LEVELS: usize = 16;
+
+/// Applies one `key=value` pair with a dotted key; the value is TOML, or a bare word as a string.
 pub fn set(table: &mut toml::Table, pair: &str) -> Result<()> {
-    let wrong = || {
-        Error::input(format!(
-            "--set {pair} is not of the form key=value (as in ppo.clip=0.1)"
-        ))
-    };
+    let wrong = || Error::input(format!("\"{pair}\" is not of the form key=value (as in ppo.clip=0.1)"));
     let (key, text) = pair.split_once('=').ok_or_else(wrong)?;
     let (key, text) = (key.trim(), text.trim());
     if key.is_empty() || key.split('.').any(str::is_empty) {
         return Err(wrong());
     }
+    let deep = |levels: usize| {
+        Error::input(format!(
+            "{}… has {levels} levels; no setting has more than {LEVELS}: the config.toml of a run has them all",
+            key.chars().take(40).collect::<String>()
+        ))
+    };
+    let levels = key.split('.').count();
+    if levels > LEVELS {
+        return Err(deep(levels));
+    }
     let value = match format!("value = {text}").parse::<toml::Table>() {
         Ok(mut parsed) if parsed.len() == 1 => parsed.remove("value").unwrap_or_else(|| text.into()),
-        _ => toml::Value::String(text.into()),
+        // TOML requires a digit on both sides of the decimal point.
+        _ => match text.parse::<f64>() {
+            Ok(number) if text.starts_with(|c: char| ".+-0123456789".contains(c)) => toml::Value::Float(number),
+            _ => toml::Value::String(text.into()),
+        },
     };
     let mut nested = toml::Table::new();
     let mut keys = key.rsplit('.');

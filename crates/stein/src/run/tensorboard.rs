@@ -52,7 +52,7 @@ pub struct EventWriter {
 }
 
 impl EventWriter {
-    /// Begins a new event file in `folder`.
+    /// Creates a new event file in `folder`.
     pub fn create(folder: &Path) -> Result<Self> {
         let (path, file) = new_file(folder)?;
         let file = BufWriter::new(file);
@@ -62,8 +62,8 @@ impl EventWriter {
         Ok(writer)
     }
 
-    /// Begins a new event file in the `folder` of a run that goes on. `step` is the first step that it will write:
-    /// TensorBoard forgets what earlier files say of this step and of later ones.
+    /// Creates a new event file in the `folder` of a resumed run. `step` is the first step that it will write:
+    /// TensorBoard discards this step and later ones from earlier files.
     pub fn resume(folder: &Path, step: usize) -> Result<Self> {
         let mut writer = Self::create(folder)?;
         let mut session = vec![SESSION_STATUS];
@@ -73,7 +73,7 @@ impl EventWriter {
         Ok(writer)
     }
 
-    /// Adds named numbers of one step. NaN means "not measured" and is left out.
+    /// Adds named numbers of one step. NaN means "not measured" and is skipped.
     pub fn scalars(&mut self, step: usize, scalars: &[(&str, f64)]) -> Result<()> {
         let mut summary = Vec::new();
         for (tag, number) in scalars.iter().filter(|(_, number)| !number.is_nan()) {
@@ -86,7 +86,7 @@ impl EventWriter {
         self.event(step, EVENT_SUMMARY, &summary)
     }
 
-    /// Adds a text of one step, which is shown as Markdown.
+    /// Adds a text of one step, displayed as Markdown.
     pub fn text(&mut self, step: usize, tag: &str, text: &str) -> Result<()> {
         // One dimension of size 1.
         let shape = [2 * 8 + 2, 2, 8, 1];
@@ -106,12 +106,12 @@ impl EventWriter {
         self.event(step, EVENT_SUMMARY, &summary)
     }
 
-    /// Hands all events so far to the system.
+    /// Flushes all events so far.
     pub fn flush(&mut self) -> Result<()> {
         self.file.flush().map_err(|error| Error::io("write", &self.path, error))
     }
 
-    /// Where the events go.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -135,8 +135,8 @@ impl EventWriter {
     }
 }
 
-/// A file whose name sorts after those of the event files already in `folder`, since TensorBoard reads them in the
-/// order of their names: where the second is taken, or the clock went back, the name runs ahead of the clock.
+/// A file whose name sorts after those of the existing event files in `folder`, because TensorBoard reads them in the
+/// order of their names: if the second is taken, or the clock went back, the name runs ahead of the clock.
 fn new_file(folder: &Path) -> Result<(PathBuf, File)> {
     fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
     let newest = newest(folder).map_err(|error| Error::io("read", folder, error))?;
@@ -180,7 +180,7 @@ fn field(message: &mut Vec<u8>, key: u8, content: &[u8]) {
     message.extend(content);
 }
 
-/// Appends a number, seven bits a byte, low ones first; the high bit says that more follow.
+/// Appends a number, seven bits per byte, low ones first; the high bit means that more follow.
 fn varint(message: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         message.push(number as u8 | 0x80);
@@ -222,7 +222,7 @@ const fn crc_table() -> [u32; 256] {
 mod tests {
     use super::*;
 
-    /// Takes `count` bytes off the front.
+    /// Takes `count` bytes from the front.
     fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
         let (front, rest) = bytes.split_at(count);
         *bytes = rest;

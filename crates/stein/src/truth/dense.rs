@@ -19,7 +19,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// A matrix of the given entries, row by row. Panics where their number is wrong: a mistake of the caller.
+    /// A matrix of these entries, row by row. Panics if their number is wrong: a bug of the caller.
     pub fn new(rows: usize, columns: usize, entries: Vec<f64>) -> Self {
         assert_eq!(entries.len(), rows * columns, "entries of a {rows} × {columns} matrix");
         Matrix { rows, columns, entries }
@@ -54,23 +54,23 @@ impl Matrix {
         Matrix::new(self.rows, other.columns, entries)
     }
 
-    /// The product self·vector. Panics where the lengths differ: a mistake of the caller.
+    /// The product self·vector. Panics if the lengths differ: a bug of the caller.
     pub fn apply(&self, vector: &[f64]) -> Vec<f64> {
         assert_eq!(self.columns, vector.len(), "columns of a matrix and length of a vector");
         (0..self.rows).map(|row| dot(self.row(row), vector)).collect()
     }
 
-    /// self·middle·selfᵀ: the covariance of self·x where x has the covariance `middle`.
+    /// self·middle·selfᵀ: the covariance of self·x if x has covariance `middle`.
     pub fn sandwich(&self, middle: &Matrix) -> Matrix {
         self.times(middle).times(&self.transposed())
     }
 
-    /// The sum of two matrices of one shape.
+    /// The sum of two matrices of the same shape.
     pub fn plus(&self, other: &Matrix) -> Matrix {
         Matrix::new(self.rows, self.columns, plus(&self.entries, &other.entries))
     }
 
-    /// The lower triangle L with self = L·Lᵀ, or nothing where the (symmetric) matrix is not positive definite.
+    /// The lower triangle L with self = L·Lᵀ, or none if the (symmetric) matrix is not positive definite.
     pub fn cholesky(&self) -> Option<Matrix> {
         let size = self.rows;
         let mut lower = Matrix::new(size, size, vec![0.0; size * size]);
@@ -90,7 +90,7 @@ impl Matrix {
     }
 }
 
-/// The sum of the products of two vectors' entries.
+/// The dot product of two vectors.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -100,7 +100,7 @@ pub fn plus(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
-/// The solution x of L·Lᵀ·x = right for a lower triangle L, as [`Matrix::cholesky`] gives it.
+/// The solution x of L·Lᵀ·x = right for a lower triangle L from [`Matrix::cholesky`].
 pub fn cholesky_solve(lower: &Matrix, right: &[f64]) -> Vec<f64> {
     let mut x = right.to_vec();
     for i in 0..lower.rows {
@@ -114,7 +114,7 @@ pub fn cholesky_solve(lower: &Matrix, right: &[f64]) -> Vec<f64> {
     x
 }
 
-/// The solution x of matrix·x = right, or nothing where the square matrix is singular.
+/// The solution x of matrix·x = right, or none if the square matrix is singular.
 pub fn solve(mut matrix: Matrix, mut right: Vec<f64>) -> Option<Vec<f64>> {
     let size = matrix.rows;
     for column in 0..size {
@@ -132,7 +132,7 @@ pub fn solve(mut matrix: Matrix, mut right: Vec<f64>) -> Option<Vec<f64>> {
         let pivot_row = &above[column * size..];
         for (offset, row) in below.chunks_exact_mut(size).enumerate() {
             let factor = row[column] / pivot_row[column];
-            // Keeps exact zeros exact, and skips the work where a matrix is sparse.
+            // Keeps exact zeros exact, and saves work on sparse matrices.
             if factor != 0.0 {
                 for (entry, &pivot) in row[column..].iter_mut().zip(&pivot_row[column..]) {
                     *entry -= factor * pivot;

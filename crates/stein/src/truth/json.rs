@@ -1,12 +1,12 @@
-//! A tabular problem of the user's own, from a JSON file.
+//! A tabular problem of the user, from a JSON file.
 //!
 //! ```text
 //! { "gamma": γ, "initial": [S], "transition": [S][A][S], "policies": [[S][A], [S][A]],
-//!   "reward": [S][A] (0 where absent), "termination": [S][A] (0 where absent) }
+//!   "reward": [S][A] (0 if absent), "termination": [S][A] (0 if absent) }
 //! ```
 //!
-//! Distributions may miss 1 by up to 1e-6, as rounded decimals do; they are then scaled to sum to 1. States that a
-//! policy never reaches are fine: the ratio has no meaning there.
+//! Distributions may miss 1 by up to 1e-6, like rounded decimals; they are then rescaled. States that a policy never
+//! reaches are allowed: the ratio is undefined there.
 
 use serde::Deserialize;
 use serde_json::error::Category;
@@ -17,13 +17,13 @@ use crate::error::{Error, Result};
 /// How far a distribution may be from summing to 1.
 const TOLERANCE: f64 = 1e-6;
 
-/// Most entries of `transition`.
+/// Maximum number of entries of `transition`.
 const ENTRIES: usize = 10_000_000;
 
-/// The largest discount: the linear solve loses as many digits as 1-γ has zeros.
+/// The largest discount: the linear solve loses as many digits as 1-γ has leading zeros.
 const LARGEST_GAMMA: f64 = 1.0 - 1e-9;
 
-/// A process and two policies of it.
+/// A process and two policies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TabularProblem {
     /// The process.
@@ -44,7 +44,7 @@ struct File {
 }
 
 impl TabularProblem {
-    /// Reads a problem; `source` is the file's name, which begins every complaint.
+    /// Reads a problem; `source` is the file name, with which every error starts.
     pub fn from_json(text: &str, source: &str) -> Result<TabularProblem> {
         let reader = &mut serde_json::Deserializer::from_str(text);
         let file = serde_path_to_error::deserialize(&mut *reader).map_err(|error| {
@@ -71,10 +71,10 @@ const SHAPES: &str = "gamma, initial [S], transition [S][A][S], policies [2][S][
                       termination [S][A]";
 
 fn not_json(source: &str, words: &str) -> String {
-    format!("{source}: this is not JSON: {words}; mend the text at that place")
+    format!("{source}: this is not JSON: {words}; fix the text there")
 }
 
-/// What is wrong and what to do, without the name of the file.
+/// What is wrong and what to do, without the file name.
 type Checked<T> = std::result::Result<T, String>;
 
 fn problem(mut file: File) -> Checked<TabularProblem> {
@@ -148,7 +148,7 @@ fn problem(mut file: File) -> Checked<TabularProblem> {
     Ok(TabularProblem { mdp, policies })
 }
 
-/// Refuses an array without one entry for each `item`.
+/// Rejects an array that does not have one entry for each `item`.
 fn length<T>(array: &[T], expected: usize, key: &str, item: &str) -> Checked<()> {
     if array.len() == expected {
         return Ok(());
@@ -159,7 +159,7 @@ fn length<T>(array: &[T], expected: usize, key: &str, item: &str) -> Checked<()>
     ))
 }
 
-/// Flattens an array of one number for each state and action.
+/// Flattens an array with one number for each state and action.
 fn table(rows: Vec<Vec<f64>>, states: usize, actions: usize, key: &str) -> Checked<Vec<f64>> {
     length(&rows, states, key, "state")?;
     for (state, row) in rows.iter().enumerate() {
@@ -168,14 +168,14 @@ fn table(rows: Vec<Vec<f64>>, states: usize, actions: usize, key: &str) -> Check
     Ok(rows.concat())
 }
 
-/// Refuses what is no distribution, and scales away what rounding left.
+/// Rejects what is not a distribution, and rescales rounded ones.
 fn distribution(row: &mut [f64], key: &str) -> Checked<()> {
     if let Some(index) = row.iter().position(|&probability| probability < 0.0) {
         return Err(format!("{key}[{index}] is {}; a probability is at least 0", row[index]));
     }
     let sum: f64 = row.iter().sum();
     if (sum - 1.0).abs() > TOLERANCE {
-        // Without the rounding of the sum itself, which says nothing to the reader.
+        // Without the rounding of the sum itself, which is of no interest to the reader.
         let shown = (sum * 1e9).round() / 1e9;
         return Err(format!("{key} sums to {shown}; make it sum to 1"));
     }

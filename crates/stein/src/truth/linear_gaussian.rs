@@ -6,8 +6,8 @@
 //! ρ(s,a) = π(a|s) · (1-γ)·Σ_t γ^t·N(s; m_t, P_t)
 //! ```
 //!
-//! The sum ends where γ^t < 1e-9, or where the Gaussians no longer move; the last one takes the weight of all after it,
-//! so that ρ integrates to 1. There is no termination.
+//! The sum ends when γ^t < 1e-9 or the Gaussians no longer change; the last one gets the remaining weight, so ρ
+//! integrates to 1. There is no termination.
 //! Reference: Anderson and Moore 1979, "Optimal Filtering", section 4.1.
 
 use rand::RngExt;
@@ -18,24 +18,24 @@ use super::{Use, stream};
 use crate::error::{Error, Result};
 use crate::rng::Stream;
 
-/// The weight γ^t below which the Gaussians of later steps are not told apart.
+/// The weight γ^t below which later steps share one Gaussian.
 const NEGLIGIBLE: f64 = 1e-9;
 
-/// The change of mean and covariance, against their size, below which the Gaussians count as settled.
+/// The relative change of mean and covariance below which the Gaussians count as converged.
 const SETTLED: f64 = 1e-13;
 
 /// The system, with n-dimensional states and m-dimensional actions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinearGaussian {
-    /// F: what the state does by itself, n × n.
+    /// F: the state's own dynamics, n × n.
     pub f: Matrix,
-    /// G: what the action does to the state, n × m.
+    /// G: the effect of the action on the state, n × m.
     pub g: Matrix,
-    /// Q: covariance of the noise of the state, n × n, positive definite.
+    /// Q: covariance of the state noise, n × n, positive definite.
     pub q: Matrix,
-    /// m0: mean of the first state, n.
+    /// m0: mean of the initial state, n.
     pub m0: Vec<f64>,
-    /// P0: covariance of the first state, n × n, positive definite.
+    /// P0: covariance of the initial state, n × n, positive definite.
     pub p0: Matrix,
     /// Discount γ in [0, 1).
     pub gamma: f64,
@@ -57,7 +57,7 @@ pub struct LinearGaussianPolicy {
 struct Gaussian {
     mean: Vec<f64>,
     lower: Matrix,
-    /// L⁻¹: it makes white noise of x - mean.
+    /// L⁻¹: it whitens x - mean.
     whiten: Matrix,
     /// L⁻¹·mean.
     whitened_mean: Vec<f64>,
@@ -69,13 +69,13 @@ struct Gaussian {
 #[derive(Clone, Debug)]
 pub struct GaussianOccupancy {
     gamma: f64,
-    /// The state after t steps; the last stands for all after it.
+    /// The state after t steps; the last represents all later ones.
     states: Vec<Gaussian>,
     /// log w_t: w_t = (1-γ)·γ^t, and γ^t for the last.
     log_weights: Vec<f64>,
     gain: Matrix,
     offset: Vec<f64>,
-    /// The noise of the action.
+    /// The action noise.
     noise: Gaussian,
 }
 
@@ -88,7 +88,7 @@ pub struct GaussianData {
     pub actions: Vec<f64>,
     /// Next states s', `[samples][n]`.
     pub next: Vec<f64>,
-    /// First states, `[restarts][n]`: the μ0 buffer.
+    /// Initial states, `[restarts][n]`: the μ0 buffer.
     pub initial: Vec<f64>,
 }
 
@@ -102,7 +102,7 @@ pub struct Estimate {
 }
 
 impl Gaussian {
-    /// Fails where the covariance, called `name`, is not positive definite.
+    /// Fails if the covariance, called `name`, is not positive definite.
     fn new(mean: Vec<f64>, covariance: &Matrix, name: &str) -> Result<Gaussian> {
         let lower = covariance.cholesky().ok_or_else(|| {
             Error::failed(format!(
@@ -122,7 +122,7 @@ impl Gaussian {
     }
 
     fn log_density(&self, x: &[f64]) -> f64 {
-        // Row by row, since a mixture asks for hundreds of these and an allocation each would be most of the time.
+        // Row by row: a mixture needs hundreds of these, and allocating each time would dominate.
         let white = |(row, &mean): (usize, &f64)| (dot(self.whiten.row(row), x) - mean).powi(2);
         self.log_peak - 0.5 * self.whitened_mean.iter().enumerate().map(white).sum::<f64>()
     }
@@ -134,12 +134,12 @@ impl Gaussian {
 }
 
 impl LinearGaussian {
-    /// M = F + G·K: what the state does under a policy.
+    /// M = F + G·K: the dynamics of the state under a policy.
     pub fn closed_loop(&self, policy: &LinearGaussianPolicy) -> Matrix {
         self.f.plus(&self.g.times(&policy.k))
     }
 
-    /// The exact occupancy of a policy. Fails where a covariance is not positive definite.
+    /// The exact occupancy of a policy. Fails if a covariance is not positive definite.
     pub fn occupancy(&self, policy: &LinearGaussianPolicy) -> Result<GaussianOccupancy> {
         let transition = self.closed_loop(policy);
         let drift = self.g.apply(&policy.k0);
@@ -170,8 +170,8 @@ impl LinearGaussian {
         })
     }
 
-    /// Draws `samples` transitions of a policy by geometric restarts. Policies drawn with one seed share their random
-    /// numbers: give each its own. Fails where a covariance is not positive definite.
+    /// Draws `samples` transitions of a policy by geometric restarts. Policies drawn with the same seed share their
+    /// random numbers: give each its own. Fails if a covariance is not positive definite.
     pub fn draw(&self, policy: &LinearGaussianPolicy, samples: usize, seed: u64) -> Result<GaussianData> {
         let zeros = |length: usize| vec![0.0; length];
         let first = Gaussian::new(self.m0.clone(), &self.p0, "P0")?;
@@ -204,7 +204,7 @@ impl LinearGaussian {
     }
 }
 
-/// Whether two vectors are equal but for rounding.
+/// Whether two vectors are equal up to rounding.
 fn near(a: &[f64], b: &[f64]) -> bool {
     let size = a.iter().chain(b).fold(0.0f64, |size, x| size.max(x.abs()));
     a.iter().zip(b).all(|(a, b)| (a - b).abs() <= SETTLED * size)
@@ -218,13 +218,13 @@ impl GaussianOccupancy {
         self.log_state_density(state) + self.noise.log_density(&noise)
     }
 
-    /// The logarithm of the density of the state alone.
+    /// The log-density of the state alone.
     pub fn log_state_density(&self, state: &[f64]) -> f64 {
         let weighted = self.log_weights.iter().zip(&self.states);
         let terms: Vec<f64> = weighted
             .map(|(weight, gaussian)| weight + gaussian.log_density(state))
             .collect();
-        // Against the largest term, so that a far-off state has a finite log density.
+        // Relative to the largest term, so that a remote state has a finite log-density.
         let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         largest + terms.iter().map(|term| (term - largest).exp()).sum::<f64>().ln()
     }
@@ -245,9 +245,9 @@ impl GaussianOccupancy {
         (state, action)
     }
 
-    /// D_JS by Monte Carlo, from `samples` independent samples of each of the two.
+    /// D_JS by Monte Carlo, from `samples` independent samples of each distribution.
     pub fn jensen_shannon(&self, other: &GaussianOccupancy, samples: usize, seed: u64) -> Estimate {
-        // log 2 + log(p/(p+q)) under p, for each of the two in turn.
+        // log 2 + log(p/(p+q)) under p, for both in turn.
         let half = |p: &GaussianOccupancy, q: &GaussianOccupancy, number| {
             let mut random = stream(seed, Use::Integral, number);
             let (mut sum, mut squares) = (0.0, 0.0);

@@ -60,7 +60,7 @@ fn the_density_integrates_to_one_and_has_the_exact_moments() {
         let grid = |half: i32| (-half..=half).map(move |i| f64::from(i) * step);
         for x in grid(40) {
             for y in grid(40) {
-                // Densities in the action and in the state factor, so each state's integral over actions is its own.
+                // Densities of action and state factorise, so each state has its own integral over actions.
                 let state = [x, y];
                 if occupancy.log_state_density(&state) < -20.0 {
                     continue;
@@ -90,7 +90,7 @@ fn the_moments_satisfy_the_flow_equation() {
     } = pair(2).unwrap();
     for (policy, occupancy) in policies.iter().zip(&occupancies) {
         let (first, second) = exact_moments(occupancy);
-        // One step of the whole of ρ: s' = [F G]·x + noise.
+        // One step of all of ρ: s' = [F G]·x + noise.
         let step: Vec<f64> = (0..2)
             .flat_map(|row| [system.f.row(row), system.g.row(row)].concat())
             .collect();
@@ -212,7 +212,7 @@ fn the_divergence_agrees_with_quadrature() {
         one_step(1.0).0.occupancy(&one_step(1.0).1).unwrap(),
         b.0.occupancy(&b.1).unwrap(),
     );
-    // The states cancel: what is left is D_JS of N(1, 1) and N(-1, 1).
+    // The states cancel, leaving D_JS of N(1, 1) and N(-1, 1).
     let density = |x: f64, mean: f64| (-0.5 * (x - mean).powi(2)).exp() / std::f64::consts::TAU.sqrt();
     let integrand = |x: f64| {
         let (p, q) = (density(x, 1.0), density(x, -1.0));
@@ -234,7 +234,7 @@ fn long_and_short_sums_of_gaussians_agree() {
     let occupancy = system.occupancy(&policies[0]).unwrap();
     let weights: f64 = occupancy.log_weights.iter().map(|weight| weight.exp()).sum();
     assert!((weights - 1.0).abs() < 1e-12);
-    // The same sum, taken step by step far beyond both limits.
+    // The same sum, step by step far beyond both limits.
     let (mut mean, mut covariance) = (system.m0.clone(), system.p0.clone());
     let transition = system.closed_loop(&policies[0]);
     let noise = system.g.sandwich(&policies[0].r).plus(&system.q);

@@ -1,15 +1,14 @@
-//! Systems whose stationary state-action distributions are known exactly, to check ratio estimators against.
+//! Systems with exactly known stationary state-action distributions, to test ratio estimators on.
 //!
 //! [`tabular`] solves a linear system, [`linear_gaussian`] sums known Gaussians; both draw data by geometric restarts.
-//! [`ring`] and [`mod@pair`] make random problems whose ratios an estimator can be expected to learn; [`json`] reads a
-//! problem of the user's own.
+//! [`ring`] and [`mod@pair`] generate random problems whose ratios an estimator can be expected to learn; [`json`]
+//! reads a problem from a file.
 //!
 //! # Geometric restarts
 //!
-//! An episode begins in a state of μ0, and after each step goes on with probability γ, so that step t is reached with
-//! probability γ^t: the visited pairs are samples of the discounted occupancy without any weights. The coin that
-//! stops an episode is not a termination: the transition before it is an ordinary one, and its next state is a proper
-//! sample.
+//! An episode starts in a state from μ0 and continues after each step with probability γ, so step t is reached with
+//! probability γ^t: the visited pairs are unweighted samples of the discounted occupancy. Stopping this way is not a
+//! termination: the transition before it is an ordinary one with a valid next state.
 
 pub mod dense;
 pub mod json;
@@ -28,10 +27,10 @@ pub use tabular_data::TabularData;
 
 use crate::rng::{Purpose, Stream};
 
-/// What a stream of [`Purpose::Truth`] is for: its second coordinate. Part of the results of a seed: only add.
+/// What a stream of [`Purpose::Truth`] is for: its second coordinate. It determines the results of a seed: only add.
 #[derive(Clone, Copy)]
 enum Use {
-    /// Making a random problem.
+    /// Generating a random problem.
     Problem = 0,
     /// Drawing transitions.
     Data = 1,

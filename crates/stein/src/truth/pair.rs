@@ -1,8 +1,8 @@
-//! Random linear-Gaussian problems, made to check ratio estimators.
+//! Random linear-Gaussian problems, to test ratio estimators on.
 //!
-//! A damped rotation in the plane, pushed by one action that moves the state enough for π_a/π_b alone to miss the bound.
-//! Episodes start in a small patch away from where they end. The policies differ in gain and offset, which are scaled
-//! about their means until the Jensen-Shannon divergence is as wanted.
+//! A damped rotation in the plane, driven by one action that moves the state enough for π_a/π_b alone to miss the
+//! bound. Episodes start in a small region away from where they end. The policies differ in gain and offset, which are
+//! scaled about their means until the Jensen-Shannon divergence is in range.
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
@@ -13,7 +13,7 @@ use super::{Use, stream};
 use crate::error::{Error, Result};
 use crate::rng::Stream;
 
-/// What the estimate of D_JS must lie in: within [.1, .3] by more than four standard errors, and low in there, where large
+/// The range of the estimated D_JS: within [.1, .3] by more than four standard errors, and at the low end, where large
 /// ratios are rare.
 const JENSEN_SHANNON: std::ops::RangeInclusive<f64> = 0.14..=0.16;
 
@@ -27,7 +27,7 @@ const LARGE_RATIO: f64 = 20.0;
 /// Problems tried before giving up.
 const ATTEMPTS: usize = 1000;
 
-/// Times that the policies of a problem are moved before another is tried.
+/// Number of rescalings of a problem's policies before the next problem is tried.
 const MOVES: usize = 8;
 
 /// A system, two policies and their exact occupancies.
@@ -57,7 +57,7 @@ fn attempt(random: &mut Stream, seed: u64) -> Result<Option<GaussianPair>> {
     let system = system(random);
     let mut policies = [policy(random, 1.0), policy(random, -1.0)];
     for _ in 0..MOVES {
-        // An unstable system has no occupancy to speak of.
+        // An unstable system has no meaningful occupancy.
         if !policies.iter().all(|policy| is_stable(system.closed_loop(policy))) {
             break;
         }
@@ -98,7 +98,7 @@ fn system(random: &mut Stream) -> LinearGaussian {
     }
 }
 
-/// A policy that leans to one side. The offsets make most of the difference, and the noise none: different gains give
+/// A policy with an offset to one side. Offsets make most of the difference, and noise none: different gains give
 /// ratios near 1 in some states and huge ones in others, and different noise gives huge ones in the tails.
 fn policy(random: &mut Stream, side: f64) -> LinearGaussianPolicy {
     let mut gain = || 0.1 * <StandardNormal as Distribution<f64>>::sample(&StandardNormal, random);
@@ -109,7 +109,7 @@ fn policy(random: &mut Stream, side: f64) -> LinearGaussianPolicy {
     }
 }
 
-/// Multiplies the difference of gains and offsets; their means stay where they are.
+/// Scales the difference of gains and offsets; their means are unchanged.
 fn scale_difference([a, b]: &mut [LinearGaussianPolicy; 2], factor: f64) {
     let gains = a.k.entries.iter_mut().zip(&mut b.k.entries);
     for (a, b) in gains.chain(a.k0.iter_mut().zip(&mut b.k0)) {
@@ -118,7 +118,7 @@ fn scale_difference([a, b]: &mut [LinearGaussianPolicy; 2], factor: f64) {
     }
 }
 
-/// Whether all eigenvalues are well within the unit circle: the 256th power has all but vanished.
+/// Whether all eigenvalues are well inside the unit circle: the 256th power has nearly vanished.
 fn is_stable(mut matrix: Matrix) -> bool {
     for _ in 0..8 {
         matrix = matrix.times(&matrix);

@@ -1,11 +1,11 @@
-//! Random tabular problems with local moves, made to check ratio estimators.
+//! Random tabular problems with local moves, to test ratio estimators on.
 //!
-//! The states form a ring; an action moves by a displacement of -2 … 2 that is drawn for each pair, with noise unless
+//! The states form a ring; an action moves by a displacement of -2 … 2 drawn for each pair, with noise unless
 //! `deterministic`; episodes start in one or two neighbouring states. Local moves and a concentrated start matter: in a
-//! process that mixes fast, an estimator with a wrong γ or wrong initial states goes unseen.
+//! process that mixes fast, an estimator with a wrong γ or wrong initial states is not noticed.
 //!
-//! The two policies are random softmax policies, drawn towards their mean until their ratio can be learned from a few
-//! hundred thousand samples, and then bounded as [`Ring::problem`] says.
+//! The two policies are random softmax policies, moved towards their mean until their ratio can be learned from a few
+//! hundred thousand samples, within the bounds of [`Ring::problem`].
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -23,19 +23,19 @@ const JENSEN_SHANNON: std::ops::RangeInclusive<f64> = 0.02..=0.3;
 /// Largest ratio, in either direction.
 const LARGEST_RATIO: f64 = 5.0;
 
-/// Smallest ρ(s,a) of either policy, as a share of the mean over pairs.
+/// Smallest ρ(s,a) of either policy, as a fraction of the mean over pairs.
 const RAREST: f64 = 0.05;
 
 /// Problems tried before giving up.
 const ATTEMPTS: usize = 1000;
 
-/// How far the policies are drawn together in one go: what is left of their difference.
+/// The fraction of the policies' difference that is left after moving them together once.
 const CLOSER: f64 = 0.9;
 
 /// The largest probability of termination of a pair.
 const TERMINATION: f64 = 0.15;
 
-/// The share of moves that noise decides.
+/// The fraction of moves that are noise.
 const NOISE: f64 = 0.3;
 
 /// Settings of a random ring.
@@ -54,8 +54,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// The problem of a seed: D_JS in [.02, .3], every ratio at most 5 in both directions, and every ρ(s,a) at least 5 %
-    /// of its mean. Fails where no ring of these settings is like that (too many states for the horizon, one action).
+    /// The problem of a seed: D_JS in [.02, .3], every ratio at most 5 in both directions, and every ρ(s,a) at least 5
+    /// % of its mean. Fails if no ring with these settings qualifies (too many states for the horizon, one action).
     pub fn problem(&self, seed: u64) -> Result<TabularProblem> {
         let acceptable = |attempt| self.attempt(&mut stream(seed, Use::Problem, attempt));
         (0..ATTEMPTS).find_map(acceptable).ok_or_else(|| {
@@ -67,7 +67,7 @@ impl Ring {
         })
     }
 
-    /// One random problem, or nothing where its policies cannot be brought within the bounds.
+    /// One random problem, or none if its policies cannot be brought within the bounds.
     fn attempt(&self, random: &mut Stream) -> Option<TabularProblem> {
         let mdp = self.process(random);
         let mut policies = [self.policy(random), self.policy(random)];
@@ -91,7 +91,7 @@ impl Ring {
         let (states, pairs) = (self.states, self.states * self.actions);
         let mut transition = Vec::with_capacity(pairs * states);
         for state in 0..states {
-            // Shuffled, so that the actions of a state do different things as long as there are moves left.
+            // Shuffled, so that the actions of a state have different effects as long as there are moves left.
             let mut moves: [usize; 5] = [0, 1, 2, 3, 4];
             moves.shuffle(random);
             for action in 0..self.actions {
@@ -150,7 +150,7 @@ impl Ring {
     }
 }
 
-/// Mixes each policy with the other, so that their mean stays where it is.
+/// Mixes each policy with the other; their mean is unchanged.
 fn draw_together([a, b]: &mut [TabularPolicy; 2]) {
     for (a, b) in a.iter_mut().zip(b) {
         let (mean, half) = (0.5 * (*a + *b), 0.5 * CLOSER * (*a - *b));

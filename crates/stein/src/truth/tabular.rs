@@ -22,9 +22,9 @@ pub struct TabularMdp {
     pub actions: usize,
     /// Discount γ in [0, 1).
     pub gamma: f64,
-    /// Probabilities μ0 of the first state, `[S]`.
+    /// Initial-state probabilities μ0, `[S]`.
     pub initial: Vec<f64>,
-    /// Probabilities P(s'|s,a) of the next state when the episode does not end, `[S][A][S]`.
+    /// Probabilities P(s'|s,a) of the next state if the episode does not end, `[S][A][S]`.
     pub transition: Vec<f64>,
     /// Rewards r(s,a), `[S][A]`.
     pub reward: Vec<f64>,
@@ -83,8 +83,8 @@ impl TabularMdp {
 }
 
 impl Occupancy {
-    /// ζ = ρ_self/ρ_b. Where ρ_b = 0 it is 0 if ρ_self = 0 too (such a pair has no weight anywhere), and infinite
-    /// otherwise. `serde_json` writes an infinite entry as `null`.
+    /// ζ = ρ_self/ρ_b. If ρ_b = 0, it is 0 if ρ_self = 0 too (such a pair has no weight) and infinite otherwise.
+    /// `serde_json` writes an infinite entry as `null`.
     pub fn zeta(&self, b: &Occupancy) -> Vec<f64> {
         let ratio = |(&p, &q): (&f64, &f64)| if p == 0.0 { 0.0 } else { p / q };
         self.rho.iter().zip(&b.rho).map(ratio).collect()
@@ -103,7 +103,7 @@ impl Occupancy {
         pairs.map(|(&p, &q)| half(p, q) + half(q, p)).sum()
     }
 
-    /// D_KLS = KL(p‖q) + KL(q‖p); infinite where one visits a pair that the other never does.
+    /// D_KLS = KL(p‖q) + KL(q‖p); infinite if one visits a pair that the other never visits.
     pub fn symmetric_kl(&self, other: &Occupancy) -> f64 {
         let pairs = self.rho.iter().zip(&other.rho);
         pairs
@@ -128,7 +128,7 @@ mod tests {
         ring.problem(seed).unwrap()
     }
 
-    /// One state: action 0 stays, action 1 leads to a second state, which stays; both actions of it stay.
+    /// Action 0 stays in the first state, action 1 leads to the second, where both actions stay.
     fn two_states(gamma: f64) -> TabularMdp {
         TabularMdp {
             states: 2,
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn termination_after_a_certain_step_leaves_a_known_mass() {
         let mut mdp = two_states(0.8);
-        // Straight to the second state, and out of it: T = 2.
+        // Straight to the second state and out: T = 2.
         mdp.termination = vec![0.0, 0.0, 1.0, 1.0];
         let occupancy = mdp.occupancy(&[0.0, 1.0, 0.5, 0.5]);
         assert!((occupancy.mass - (1.0 - 0.64)).abs() < 1e-15);
@@ -252,7 +252,7 @@ mod tests {
     fn zeta_where_b_never_goes_is_zero_or_infinite_and_null_in_json() {
         let mdp = two_states(0.5);
         let (stay, go) = (vec![1.0, 0.0, 1.0, 0.0], vec![0.0, 1.0, 1.0, 0.0]);
-        // `stay` never leaves state 0; `go` never stays there; nobody takes action 1 in state 1.
+        // `stay` never leaves state 0; `go` never stays there; neither takes action 1 in state 1.
         let zeta = mdp.zeta(&go, &stay);
         assert_eq!(zeta, [0.0, f64::INFINITY, f64::INFINITY, 0.0]);
         assert_eq!(serde_json::to_string(&zeta).unwrap(), "[0.0,null,null,0.0]");

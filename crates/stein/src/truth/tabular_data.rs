@@ -8,15 +8,15 @@
 //!
 //! # The mass
 //!
-//! A restart brings Σ_t γ^t·P(T > t) = m/(1-γ) transitions on average, so m = (1-γ)·transitions/restarts. An episode
-//! ends by the coin or by a termination, so restarts/transitions estimates 1 - γ·(1-τ), τ being the share of
-//! transitions that terminate. γ is known: taking τ alone from the data gives
+//! A restart gives Σ_t γ^t·P(T > t) = m/(1-γ) transitions on average, so m = (1-γ)·transitions/restarts. An episode
+//! ends by stopping or by termination, so restarts/transitions estimates 1 - γ·(1-τ), where τ is the fraction of
+//! transitions that terminate. γ is known, and estimating only τ from the data gives
 //!
 //! ```text
 //! m = (1-γ) / (1 - γ·(1-τ))
 //! ```
 //!
-//! without the noise of the coins and of the unfinished last episode; without termination it is exactly 1.
+//! without the noise of the stops and of the unfinished last episode; without termination it is exactly 1.
 
 use std::collections::BTreeMap;
 
@@ -32,20 +32,20 @@ pub struct TabularTransition {
     pub state: usize,
     /// Action a.
     pub action: usize,
-    /// Next state s'; equal to `state`, and without meaning, where `terminated`.
+    /// Next state s'; equal to `state` and meaningless if `terminated`.
     pub next: usize,
     /// Whether the episode ended by termination after (s, a).
     pub terminated: bool,
-    /// How often.
+    /// Its count.
     pub count: u64,
 }
 
-/// Transitions of one policy, unweighted, and the states of its restarts.
+/// Transitions of one policy, unweighted, and its initial states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TabularData {
     /// The distinct transitions in ascending order; their counts sum to `samples`.
     pub transitions: Vec<TabularTransition>,
-    /// The distinct first states with their counts: the μ0 buffer.
+    /// The distinct initial states with their counts: the μ0 buffer.
     pub initial: Vec<(usize, u64)>,
     /// Number of transitions.
     pub samples: u64,
@@ -56,8 +56,8 @@ pub struct TabularData {
 }
 
 impl TabularMdp {
-    /// Draws `samples` transitions of a policy by geometric restarts. Policies drawn with one seed share their random
-    /// numbers: give each its own.
+    /// Draws `samples` transitions of a policy by geometric restarts. Policies drawn with the same seed share their
+    /// random numbers: give each its own.
     pub fn draw(&self, policy: &[f64], samples: usize, seed: u64) -> TabularData {
         let mut random = stream(seed, Use::Data, 0);
         let mut transitions = BTreeMap::new();
@@ -103,7 +103,7 @@ impl TabularMdp {
     }
 }
 
-/// The outcome that a uniform number in [0, 1) picks; never one of probability 0, whatever the rounding of the sum.
+/// The outcome selected by a uniform number in [0, 1); never one of probability 0, whatever the rounding of the sum.
 fn choose(probabilities: &[f64], uniform: f64) -> usize {
     let mut left = uniform;
     let mut last = 0;
@@ -145,8 +145,8 @@ mod tests {
         counts
     }
 
-    /// Pearson's χ² over its degrees of freedom. Samples of one episode depend on each other, which multiplies it by
-    /// up to (1+γ)/(1-γ) = 19 where a state keeps an episode to its end; it does not grow with the samples.
+    /// Pearson's χ² over its degrees of freedom. Samples of one episode are correlated, which multiplies it by up to
+    /// (1+γ)/(1-γ) = 19 if one state holds an episode to its end; it does not grow with the number of samples.
     fn misfit(counts: &[f64], expected: &[f64]) -> f64 {
         let total: f64 = counts.iter().sum();
         let cells = counts.iter().zip(expected);
@@ -188,8 +188,8 @@ mod tests {
         let data = mdp.draw(&policies[1], SAMPLES, 2);
         let pairs = counts(&mdp, &data);
         let within = |count: u64, of: f64, probability: f64| {
-            let deviation = (of * probability * (1.0 - probability)).sqrt();
-            assert!((count as f64 - of * probability).abs() <= 5.0 * deviation + 1e-9);
+            let std = (of * probability * (1.0 - probability)).sqrt();
+            assert!((count as f64 - of * probability).abs() <= 5.0 * std + 1e-9);
         };
         for t in &data.transitions {
             let pair = t.state * mdp.actions + t.action;
@@ -224,7 +224,7 @@ mod tests {
         assert!((data.mass - exact).abs() < 0.01 * exact, "{} {exact}", data.mass);
         assert!((by_restarts - exact).abs() < 0.02 * exact, "{by_restarts} {exact}");
 
-        // E[γ^T] and ρ from whole episodes, which nothing but termination ends, weighted by γ^t.
+        // E[γ^T] and ρ from whole episodes, which only termination ends, weighted by γ^t.
         let mut random = stream(5, Use::Integral, 0);
         let episodes = 50_000;
         let mut sum = 0.0;

@@ -10,13 +10,13 @@
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 
 use super::gaussian::{GaussianSystemPolicies, transitions};
 use super::robots::{PairScore, Verdict, jensen_shannon, rank, verdict};
 use super::training::joined;
 use crate::error::Result;
-use crate::ratio::{self, RatioConfig, Round, Transitions, bridge, pair_of};
+use crate::parallel;
+use crate::ratio::{self, EstimatorChoice, PairRatio, RatioConfig, Ratios, Round, Transitions};
 use crate::rng::{Purpose, Stream, stream};
 use crate::truth::dense::Matrix;
 use crate::truth::linear_gaussian::GaussianOccupancy;
@@ -111,7 +111,7 @@ fn policy(drift: &Drift, direction: &Direction, round: usize) -> LinearGaussianP
 }
 
 /// Lets an estimator follow the policies of a seed.
-pub fn follow(drift: &Drift, estimator: &str, config: &RatioConfig, seed: u64) -> Result<Verdict> {
+pub fn follow(drift: &Drift, estimator: EstimatorChoice, config: &RatioConfig, seed: u64) -> Result<Verdict> {
     let n = drift.ensemble;
     let mut random = stream(seed, Purpose::Truth, 6, 0);
     let system = system(&mut random);
@@ -136,13 +136,12 @@ pub fn follow(drift: &Drift, estimator: &str, config: &RatioConfig, seed: u64) -
         }
         let data: Vec<Transitions> = recent.iter().map(|parts| joined(parts)).collect();
         let policies = GaussianSystemPolicies::new(&moved, &data)?;
-        let warmup = if round == 0 { config.warmup_updates } else { 0 };
         learner.update(&Round {
             policies: &policies,
             data: &data,
             seed,
             round,
-            updates: config.epochs * data[0].len().div_ceil(config.minibatch) + warmup,
+            updates: config.updates(data[0].len(), round == 0),
             rate: (1.0, 1.0),
         });
         if !drift.moments.contains(&(round + 1)) {
@@ -153,11 +152,11 @@ pub fn follow(drift: &Drift, estimator: &str, config: &RatioConfig, seed: u64) -
             .iter()
             .map(|policy| system.occupancy(policy))
             .collect::<Result<Vec<GaussianOccupancy>>>()?;
-        let ratios = learner.log_zetas(&policies, &newest, seed, round);
+        let ratios = Ratios::read(learner.as_ref(), &policies, &newest, seed, round);
         scores.extend(score(&occupancies, &newest, &ratios, round + 1));
     }
     let mut verdict = verdict(NAME, estimator, seed, scores);
-    if estimator == "valuedice" {
+    if estimator.is_biased_by_chance() {
         // Its objective is biased where the dynamics are stochastic.
         verdict.missed.clear();
         verdict.judged = false;
@@ -165,13 +164,7 @@ pub fn follow(drift: &Drift, estimator: &str, config: &RatioConfig, seed: u64) -
     Ok(verdict)
 }
 
-fn score(
-    occupancies: &[GaussianOccupancy],
-    newest: &[&Transitions],
-    ratios: &[(Vec<f32>, Vec<f32>)],
-    round: usize,
-) -> Vec<PairScore> {
-    let n = newest.len();
+fn score(occupancies: &[GaussianOccupancy], newest: &[&Transitions], ratios: &Ratios, round: usize) -> Vec<PairScore> {
     // log ρ of every policy on the samples of each: [on][policy][sample].
     let densities: Vec<Vec<Vec<f64>>> = newest
         .iter()
@@ -185,7 +178,7 @@ fn score(
                 .collect();
             let log_density = |of: &GaussianOccupancy| {
                 let density = |(state, action): &(Vec<f64>, Vec<f64>)| of.log_density(state, action);
-                rows.par_iter().map(density).collect()
+                parallel::map(&rows[..], |_, row| density(row))
             };
             occupancies.iter().map(log_density).collect()
         })
@@ -194,11 +187,8 @@ fn score(
         let both = densities[on][a].iter().zip(&densities[on][b]);
         both.map(|(a, b)| (a - b) as f32).collect()
     };
-    let pairs = ratios.iter().enumerate().map(|(p, (on_b, on_a))| {
-        let (a, b) = pair_of(p, n);
+    let pairs = ratios.iter().map(|((a, b), PairRatio { on_b, on_a, .. })| {
         let (w_a, w_b) = (&newest[a].weights[..], &newest[b].weights[..]);
-        let c = bridge((on_b, w_b), (on_a, w_a)) as f32;
-        let shifted = |logs: &[f32]| logs.iter().map(|x| x - c).collect::<Vec<f32>>();
         let (truth_b, truth_a) = (exact(a, b, b), exact(a, b, a));
         PairScore {
             iteration: round,
@@ -207,7 +197,7 @@ fn score(
             ceiling: 1.0,
             alike: (rank(on_b, &truth_b, &vec![1.0; w_b.len()]), 1.0),
             js: jensen_shannon((&truth_b, w_b), (&truth_a, w_a)),
-            estimated: jensen_shannon((&shifted(on_b), w_b), (&shifted(on_a), w_a)),
+            estimated: jensen_shannon((on_b, w_b), (on_a, w_a)),
         }
     });
     pairs.collect()
@@ -225,7 +215,7 @@ mod tests {
             samples: 1024,
             ..Drift::default()
         };
-        let verdict = follow(&drift, "nce", &RatioConfig::default(), 1).unwrap();
+        let verdict = follow(&drift, EstimatorChoice::default(), &RatioConfig::default(), 1).unwrap();
         assert!(
             verdict.scores.iter().all(|score| score.js > 0.05),
             "{:?}",

@@ -1,7 +1,7 @@
 //! Ratios of two policies of a linear-Gaussian system, learned by the estimators that training uses.
 //!
 //! ```text
-//! features   (s, a), normalised to mean 0 and deviation 1 over both policies' data
+//! features   (s, a), normalised to mean 0 and std 1 over both policies' data
 //! data       200,000 transitions by geometric restarts; minibatches of them, with sampled actions
 //! r(s,a)     s_1 (the first coordinate), for off-policy evaluation
 //! ```
@@ -18,7 +18,7 @@ use crate::divergence::LOG_CLAMP;
 use crate::error::{Error, Result};
 use crate::nn::Normalizer;
 use crate::ratio::policies::join_rows;
-use crate::ratio::{self, Policies, Transitions, Workspace};
+use crate::ratio::{self, EstimatorChoice, Policies, Transitions, Workspace};
 use crate::rng::{Purpose, Stream, stream};
 use crate::truth::dense::{Matrix, dot};
 use crate::truth::linear_gaussian::GaussianData;
@@ -120,6 +120,7 @@ pub fn transitions(data: &GaussianData, states: usize) -> Transitions {
     let narrow = |values: &[f64]| values.iter().map(|&x| x as f32).collect::<Vec<f32>>();
     let (samples, restarts) = (data.states.len() / states, data.initial.len() / states);
     Transitions {
+        begins: 0,
         behaviour: Vec::new(),
         states: narrow(&data.states),
         actions: narrow(&data.actions),
@@ -133,7 +134,7 @@ pub fn transitions(data: &GaussianData, states: usize) -> Transitions {
 }
 
 /// Draws the system of a seed and its data, lets an estimator learn both ratios and scores them.
-pub fn verify(system: &str, estimator: &str, preset: &Preset, seed: u64) -> Result<[Score; 2]> {
+pub fn verify(system: &str, estimator: EstimatorChoice, preset: &Preset, seed: u64) -> Result<[Score; 2]> {
     let problem = pair(seed)?;
     let width = problem.system.m0.len();
     let draw = |i: usize| -> Result<Transitions> {
@@ -165,30 +166,31 @@ pub fn verify(system: &str, estimator: &str, preset: &Preset, seed: u64) -> Resu
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     // E_{ρ_a}[log ζ_ab] + E_{ρ_b}[log ζ_ba]
     let kls_exact = -mean(&exact[0]) - mean(&exact[1]);
+    let (js, kls) = divergences(&ratios, &data);
     Ok(DIRECTIONS.map(|(a, b)| {
-        let learned: Vec<f64> = ratios[a].on_b.iter().step_by(STRIDE).map(|&x| f64::from(x)).collect();
+        let ratio = ratios.of(a, b);
+        let learned: Vec<f64> = ratio.on_b.iter().step_by(STRIDE).map(|&x| f64::from(x)).collect();
         let clamped = |log_zeta: &f64| log_zeta.clamp(-LOG_CLAMP, LOG_CLAMP).exp();
         let both = exact[a].iter().zip(&learned);
-        let (js, kls) = divergences(&ratios[a], &data[a], &data[b]);
         let mut random = stream(seed, Purpose::Truth, 3, a);
         let returns: Vec<f64> = (0..INTEGRAL).map(|_| occupancies[a].sample(&mut random).0[0]).collect();
-        let zetas: Vec<f64> = ratios[a].on_b.iter().map(|&x| clamped(&f64::from(x))).collect();
+        let zetas: Vec<f64> = ratio.on_b.iter().map(|&x| clamped(&f64::from(x))).collect();
         let rewards: Vec<f64> = data[b].states.iter().step_by(width).map(|&x| f64::from(x)).collect();
         Score {
             system: system.into(),
             seed,
-            estimator: estimator.into(),
+            estimator: estimator.to_string(),
             direction: if a == 0 { "01" } else { "10" },
             rmse: weighted_rmse(both.map(|(exact, learned)| (1.0, clamped(exact), clamped(learned)))),
             rank: rank_correlation(&exact[a], &learned),
             js: Compared::new(js_exact, js),
             kls: Compared::new(kls_exact, kls),
-            mean: (estimator != "valuedice").then(|| Compared::new(1.0, ratios[a].mean)),
+            mean: (estimator.mean().value(1.0)).map(|mean| Compared::new(mean, ratio.log_mean.exp())),
             value: Compared::new(mean(&returns), dot(&zetas, &rewards) / rewards.len() as f64),
-            judged: estimator != "valuedice",
+            judged: !estimator.is_biased_by_chance(),
             missed: Vec::new(),
         }
-        .judge(false)
+        .check(false)
     }))
 }
 
@@ -234,7 +236,8 @@ mod tests {
 
     #[test]
     fn noise_contrastive_estimation_is_within_the_bounds() {
-        for score in verify("linear-gaussian", "nce", &Preset::gaussian("nce"), 1).unwrap() {
+        let nce = EstimatorChoice::named("nce").unwrap();
+        for score in verify("linear-gaussian", nce, &Preset::gaussian(nce), 1).unwrap() {
             assert_eq!(score.complaint(), None, "{score:?}");
             assert!(score.value.error.abs() < 0.1);
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! system (truth/)  →  data of both policies by geometric restarts  →  estimator (ratio/), trained by a preset
-//!                  →  log ζ_01 and log ζ_10, normalised as in training  →  scores and bounds
+//!                  →  log ζ_01 and log ζ_10, D_01, by training's own ratio step (ratio/ratios.rs)  →  scores and bounds
 //! ```
 //!
 //! Bounds, for each estimator, system and direction: on rings the ρ_b-weighted root mean square error of ζ_ab is at most
@@ -22,54 +22,34 @@ pub mod training;
 pub use preset::Preset;
 pub use score::Score;
 
-use rayon::prelude::*;
-
 use crate::error::Result;
-use crate::ratio::{Estimator, Policies, Round, Transitions, normalise};
+use crate::parallel;
+use crate::ratio::{self, Estimator, EstimatorChoice, Policies, Ratios, Round, Transitions};
 use crate::truth::Ring;
 
 /// Transitions drawn of each policy.
 pub const SAMPLES: usize = 200_000;
 
-/// log ζ_ab of one ordered pair as an estimator learned it, normalised over b's transitions.
-pub struct Ratio {
-    /// On the transitions of b, whose data the ratio was learned from.
-    pub on_b: Vec<f32>,
-    /// On the transitions of a.
-    pub on_a: Vec<f32>,
-    /// Mean of ζ_ab over b's transitions before normalisation.
-    pub mean: f64,
-}
-
 /// The two ordered pairs: ζ_01 and ζ_10.
 pub const DIRECTIONS: [(usize, usize); 2] = [(0, 1), (1, 0)];
 
-/// Trains an estimator of two policies on their data, its learning rates going to 0; returns ζ_01 and ζ_10.
+/// One ratio step of an estimator of two policies on their data, its learning rates going to 0.
 pub fn learn(
     estimator: &mut dyn Estimator,
     policies: &dyn Policies,
     data: &[Transitions; 2],
     updates: usize,
     seed: u64,
-) -> [Ratio; 2] {
-    estimator.update(&Round {
+) -> Ratios {
+    let round = Round {
         policies,
         data,
         seed,
         round: 0,
         updates,
         rate: (1.0, 0.0),
-    });
-    DIRECTIONS.map(|(a, b)| {
-        let mut on_b = estimator.log_zeta(a, b, policies, &data[b], seed, 0);
-        let mut on_a = estimator.log_zeta(a, b, policies, &data[a], seed, 1);
-        let log_mean = normalise(&mut on_b, &data[b].weights, &mut [&mut on_a]);
-        Ratio {
-            on_b,
-            on_a,
-            mean: log_mean.exp(),
-        }
-    })
+    };
+    ratio::step(estimator, &round, &data.each_ref()).1
 }
 
 /// A kind of random system; a seed makes one of it.
@@ -125,7 +105,7 @@ impl System {
     }
 
     /// Draws the system of a seed, lets an estimator learn both ratios and scores them.
-    pub fn verify(&self, estimator: &str, seed: u64) -> Result<[Score; 2]> {
+    pub fn verify(&self, estimator: EstimatorChoice, seed: u64) -> Result<[Score; 2]> {
         match self {
             System::Ring(ring) => tabular::verify(&self.name(), ring, estimator, &Preset::tabular(estimator), seed),
             System::Gaussian => gaussian::verify(&self.name(), estimator, &Preset::gaussian(estimator), seed),
@@ -134,16 +114,14 @@ impl System {
 }
 
 /// Verifies these estimators on these systems for each of these seeds; the scores are the same for any number of threads.
-pub fn verify(systems: &[System], estimators: &[&str], seeds: &[u64]) -> Result<Vec<Score>> {
+pub fn verify(systems: &[System], estimators: &[EstimatorChoice], seeds: &[u64]) -> Result<Vec<Score>> {
     let mut cases = Vec::new();
     for &seed in seeds {
         for system in systems {
             cases.extend(estimators.iter().map(|estimator| (system, *estimator, seed)));
         }
     }
-    let scores: Result<Vec<_>> = cases
-        .into_par_iter()
-        .map(|(system, estimator, seed)| system.verify(estimator, seed))
-        .collect();
+    let scores = parallel::map(cases, |_, (system, estimator, seed)| system.verify(estimator, seed));
+    let scores: Result<Vec<_>> = scores.into_iter().collect();
     Ok(scores?.into_iter().flatten().collect())
 }

@@ -16,7 +16,8 @@
 //! updates do. GenDICE's λ changes its path and not its solution, where the constraint holds; with λ = 10 the constraint
 //! drowns the gradient of ζ, and the error is twice as large after as many updates.
 
-use crate::ratio::{Data, NceForm, RatioConfig};
+use crate::ratio::kind::Training;
+use crate::ratio::{Data, EstimatorChoice, NceForm, RatioConfig};
 
 /// Settings of one estimator; learning rates go linearly to 0 over the updates.
 #[derive(Clone, Debug)]
@@ -29,41 +30,27 @@ pub struct Preset {
 
 impl Preset {
     /// For tabular problems: up to 2048 distinct transitions, usually all, in one batch.
-    pub fn tabular(estimator: &str) -> Preset {
-        let (updates, rate, zeta_rate) = match estimator {
-            "nce" => (600, 1e-3, 1e-3),
-            "dualdice" => (2500, 2e-3, 1.6e-2),
-            "valuedice" => (1000, 2e-3, 2e-3),
-            _ => (2500, 1.6e-2, 4e-4),
-        };
-        Preset::new(updates, rate, zeta_rate, 2048)
+    pub fn tabular(estimator: EstimatorChoice) -> Preset {
+        Preset::new(estimator.training()[0], 0.99)
     }
 
     /// For linear-Gaussian problems: minibatches of samples, sampled actions.
-    pub fn gaussian(estimator: &str) -> Preset {
-        let (updates, rate, zeta_rate, minibatch) = match estimator {
-            "nce" => (600, 1e-3, 1e-3, 512),
-            "dualdice" => (4000, 1e-3, 8e-3, 1024),
-            "valuedice" => (1000, 1e-3, 1e-3, 512),
-            _ => (8000, 4e-3, 5e-4, 1024),
-        };
-        let mut preset = Preset::new(updates, rate, zeta_rate, minibatch);
-        preset.ratio.gendice_average = 0.999;
-        preset
+    pub fn gaussian(estimator: EstimatorChoice) -> Preset {
+        Preset::new(estimator.training()[1], 0.999)
     }
 
-    fn new(updates: usize, rate: f64, zeta_rate: f64, minibatch: usize) -> Preset {
+    fn new(training: Training, gendice_average: f64) -> Preset {
         Preset {
             ratio: RatioConfig {
-                minibatch,
-                learning_rate: Some(rate),
-                zeta_learning_rate: Some(zeta_rate),
-                gendice_average: 0.99,
+                minibatch: training.minibatch,
+                learning_rate: Some(training.learning_rate),
+                zeta_learning_rate: Some(training.zeta_learning_rate),
+                gendice_average,
                 nce: NceForm::Densities,
                 data: Data::Pair,
                 ..RatioConfig::default()
             },
-            updates,
+            updates: training.updates,
         }
     }
 }

@@ -1,34 +1,36 @@
-//! Estimators on a real run: moving policies of a task without known ratios, held against a judge with far more data.
+//! Estimators on a real run: moving policies of a task without known ratios, held against a reference with far more data.
 //!
 //! ```text
 //! run        `qd` with NCE of states and actions, weighting "normalised", 5 epochs, ω and the learning rate of `Watch`
 //!            throughout, else the defaults; every estimator follows its rollouts iteration by iteration, as in Algorithm 1,
 //!            and sees no other steps
 //! moments    at some iterations the policies are frozen and take `fresh` further steps each
-//! judge      n-way classifiers (ratio/softmax.rs), two on each half of those: log ρ_a/ρ_b is the mean of all; the rank
+//! reference      n-way classifiers (ratio/softmax.rs), two on each half of those: log ρ_a/ρ_b is the mean of all; the rank
 //!            correlation of the halves with each other is the ceiling, what two independent answers have in common
-//! scores     for each ordered pair (i, j): rank correlation of log ζ_ji with the judge within i's own newest samples, the
+//! scores     for each ordered pair (i, j): rank correlation of log ζ_ji with the reference within i's own newest samples, the
 //!            ones that its diversity reward is of, by their weights γ^t, as the ratio is one of discounted occupancies;
 //!            D_JS of both, nothing clipped
 //! ```
 //!
-//! A pair is judged where the judge's D_JS lies between .1 and .6: below, two judges hardly agree; above, there is little
-//! left to rank. The judge's D_JS is cross-fitted: each half is read by the classifier of the other.
+//! A pair is judged where the reference's D_JS lies between .1 and .6: below, two references hardly agree; above, there is little
+//! left to rank. The reference's D_JS is cross-fitted: each half is read by the classifier of the other.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::config::Config;
 use crate::env::Task;
 use crate::env::behaviour::Behaviour;
 use crate::error::Result;
 use crate::method::Weighting;
+use crate::parallel;
 use crate::policy::{Ensemble, Rollout, Worker};
-use crate::ratio::dice::encode_all;
 use crate::ratio::rank::weighted_rank_correlation;
 use crate::ratio::softmax::{Lessons, Softmax};
-use crate::ratio::{self, Estimator, GaussianPolicies, Memory, RatioConfig, Round, Transitions, bridge, pair_of};
+use crate::ratio::{
+    self, Estimator, EstimatorChoice, GaussianPolicies, Memory, PairRatio, Policies, RatioConfig, Ratios, Round,
+    Transitions,
+};
 use crate::rng::{Purpose, stream};
-use crate::run::config::Config;
 use crate::train::Trainer;
 
 /// What is run and when it is looked at.
@@ -63,7 +65,7 @@ impl Watch {
     }
 }
 
-/// The judge: widths, minibatches, samples of each policy in one, first learning rate (it falls to 0), weight of ‖θ‖².
+/// The reference: widths, minibatches, samples of each policy in one, first learning rate (it falls to 0), weight of ‖θ‖².
 const HIDDEN: [usize; 2] = [64, 64];
 const UPDATES: usize = 1500;
 const EACH: usize = 128;
@@ -85,13 +87,13 @@ pub struct PairScore {
     pub iteration: usize,
     /// i, whose samples are ranked, and j.
     pub pair: (usize, usize),
-    /// Rank correlation of log ζ_ji with the judge within i's samples, by their weights in the occupancy.
+    /// Rank correlation of log ζ_ji with the reference within i's samples, by their weights in the occupancy.
     pub rank: f64,
-    /// The same of the judge's two halves with each other.
+    /// The same of the reference's two halves with each other.
     pub ceiling: f64,
     /// The two with every step counted alike: mostly late steps, which a discounted occupancy hardly has.
     pub alike: (f64, f64),
-    /// D_JS of the judge.
+    /// D_JS of the reference.
     pub js: f64,
     /// D_JS of the estimator.
     pub estimated: f64,
@@ -114,9 +116,9 @@ pub struct Verdict {
     pub rank_low: f64,
     /// Median |ΔD_JS|.
     pub js_error: f64,
-    /// Median D_JS of the judge, and of the estimator.
+    /// Median D_JS of the reference, and of the estimator.
     pub js: (f64, f64),
-    /// Median rank correlation of the judge's halves.
+    /// Median rank correlation of the reference's halves.
     pub ceiling: f64,
     /// Median rank and its 10 % quantile with every step counted alike: reported, not judged.
     pub alike: (f64, f64),
@@ -143,28 +145,17 @@ impl Verdict {
     }
 }
 
-/// Least median rank, least 10 % quantile of it, largest median |ΔD_JS|.
-pub fn bounds(estimator: &str) -> (f64, f64, f64) {
-    match estimator {
-        "nce" => (0.82, 0.7, 0.04),
-        "gendice" => (0.78, 0.55, 0.04),
-        "dualdice" => (0.75, 0.45, 0.06),
-        _ => (0.65, 0.35, 0.15),
-    }
-}
-
 /// Runs the task and lets these estimators follow.
 pub fn watch(
     watch: &Watch,
     name: &str,
     task: &dyn Task,
-    estimators: &[&str],
+    estimators: &[EstimatorChoice],
     config: &RatioConfig,
     seed: u64,
 ) -> Result<Vec<Verdict>> {
     let n = watch.ensemble;
     let mut settings = Config {
-        method: "qd".into(),
         seed,
         ensemble: n,
         steps: watch.steps,
@@ -187,7 +178,7 @@ pub fn watch(
     let mut memory = Memory::new(n, state, action, 0, gamma, config);
     let mut learners = estimators
         .iter()
-        .map(|estimator| ratio::build(estimator, n, state + action, gamma, config, seed))
+        .map(|&estimator| ratio::build(estimator, n, state + action, gamma, config, seed))
         .collect::<Result<Vec<Box<dyn Estimator>>>>()?;
     let mut scores: Vec<Vec<PairScore>> = vec![Vec::new(); estimators.len()];
     let last = watch.moments.last().copied().unwrap_or(0);
@@ -206,35 +197,34 @@ pub fn watch(
                 data: &data,
                 seed,
                 round: iteration,
-                updates: config.epochs * data[0].len().div_ceil(config.minibatch)
-                    + if iteration == 0 { config.warmup_updates } else { 0 },
+                updates: config.updates(data[0].len(), iteration == 0),
                 rate: (1.0, 1.0),
             });
         }
         if !watch.moments.contains(&(iteration + 1)) {
             continue;
         }
-        let judge = Judge::new(watch, task, &policies, gamma, config, seed, iteration)?;
-        let truths: Vec<_> = newest.par_iter().map(|batch| judge.logits(&policies, batch)).collect();
+        let reference = Reference::new(watch, task, &policies, gamma, config, seed, iteration)?;
+        let truths = parallel::map(&newest[..], |_, batch| reference.logits(&policies, batch));
         for (learner, scores) in learners.iter().zip(&mut scores) {
-            let ratios = learner.log_zetas(&policies, &newest, seed, iteration);
-            scores.extend(score(&judge, &truths, &newest, &ratios, iteration + 1));
+            let ratios = Ratios::read(learner.as_ref(), &policies, &newest, seed, iteration);
+            scores.extend(score(&reference, &truths, &newest, &ratios, iteration + 1));
         }
     }
     let each = estimators.iter().zip(scores);
     Ok(each
-        .map(|(estimator, scores)| verdict(name, estimator, seed, scores))
+        .map(|(estimator, scores)| verdict(name, *estimator, seed, scores))
         .collect())
 }
 
 /// Two classifiers, one on each half of the fresh steps.
-struct Judge {
+struct Reference {
     nets: [Vec<Softmax>; 2],
     /// D_JS of each pair `[a][b]`, cross-fitted.
     js: Vec<f64>,
 }
 
-impl Judge {
+impl Reference {
     fn new(
         watch: &Watch,
         task: &dyn Task,
@@ -252,7 +242,7 @@ impl Judge {
         let mut memory = Memory::new(watch.ensemble, state, action, 0, gamma, config);
         memory.remember(&rollouts);
         let newest = memory.newest();
-        let features: Vec<Vec<f32>> = newest.par_iter().map(|batch| encode_all(policies, batch)).collect();
+        let features = parallel::map(&newest[..], |_, batch| Policies::features(policies, batch));
         let (half, width, n) = (watch.fresh / 2, state + action, watch.ensemble);
         let parts = |side: usize| -> Vec<Vec<f32>> {
             let rows = side * half * width..(side + 1) * half * width;
@@ -280,20 +270,15 @@ impl Judge {
             let train = |net: usize| {
                 let random =
                     |i: usize| stream(seed, Purpose::Classifier, (net + 1) * (n + 1) + i, 2 * iteration + side);
-                let mut judge = Softmax::new(n, width, &HIDDEN, 0.0, EACH, |_| random(n));
-                judge.train(&lessons, &mut (0..n).map(random).collect::<Vec<_>>());
-                judge
+                let mut reference = Softmax::new(n, width, &HIDDEN, 0.0, EACH, |_| random(n));
+                reference.train(&lessons, &mut (0..n).map(random).collect::<Vec<_>>());
+                reference
             };
-            (0..NETS).into_par_iter().map(train).collect()
+            parallel::map(0..NETS, |_, net| train(net))
         });
         // The classifier of one half on the other half.
         let crossed: Vec<Vec<Vec<Vec<f32>>>> = (0..2)
-            .map(|side| {
-                parts(side)
-                    .par_iter()
-                    .map(|rows| mean_logits(&nets[1 - side], rows))
-                    .collect()
-            })
+            .map(|side| parallel::map(&parts(side)[..], |_, rows| mean_logits(&nets[1 - side], rows)))
             .collect();
         let mut js = vec![0.0; n * n];
         for (side, crossed) in crossed.iter().enumerate() {
@@ -305,12 +290,12 @@ impl Judge {
                 }
             }
         }
-        Ok(Judge { nets, js })
+        Ok(Reference { nets, js })
     }
 
     /// Logits of both classifiers on a batch: `[half][policy][sample]`.
     fn logits(&self, policies: &GaussianPolicies<'_>, batch: &Transitions) -> [Vec<Vec<f32>>; 2] {
-        let features = encode_all(policies, batch);
+        let features = Policies::features(policies, batch);
         self.nets.each_ref().map(|nets| mean_logits(nets, &features))
     }
 }
@@ -334,30 +319,34 @@ fn fresh(watch: &Watch, task: &dyn Task, ensemble: &Ensemble, seed: u64, iterati
     let seed = seed.wrapping_mul(1 << 20).wrapping_add(iteration as u64 + 1);
     let collect = |i: usize| -> Result<Rollout> {
         let (mut worker, mut rollout) = (Worker::new(task, seed, i)?, Rollout::default());
-        let (shape, policy) = (&ensemble.policies.shape, ensemble.policies.member(i));
-        worker.collect(shape, policy, &ensemble.normalizers[i], 0, watch.fresh, &mut rollout)?;
+        worker.collect(
+            ensemble.actor(i),
+            &ensemble.normalizers[i],
+            0,
+            watch.fresh,
+            &mut rollout,
+        )?;
         Ok(rollout)
     };
-    (0..watch.ensemble).into_par_iter().map(collect).collect()
+    let rollouts = parallel::map(0..watch.ensemble, |_, i| collect(i));
+    rollouts.into_iter().collect()
 }
 
 fn score(
-    judge: &Judge,
+    reference: &Reference,
     truths: &[[Vec<Vec<f32>>; 2]],
     newest: &[&Transitions],
-    ratios: &[(Vec<f32>, Vec<f32>)],
+    ratios: &Ratios,
     iteration: usize,
 ) -> Vec<PairScore> {
     let n = newest.len();
-    let pairs = ratios.par_iter().enumerate().map(|(p, (on_b, on_a))| {
-        // log ζ_ab on b's samples: b is i, and a is j.
-        let (a, b) = pair_of(p, n);
+    let pairs: Vec<_> = ratios.iter().collect();
+    // log ζ_ab on b's samples: b is i, and a is j.
+    parallel::map(pairs, |_, ((a, b), PairRatio { on_b, on_a, .. })| {
         let half = |side: usize| difference(&truths[b][side][a], &truths[b][side][b]);
         let (first, second) = (half(0), half(1));
         let judged: Vec<f32> = first.iter().zip(&second).map(|(x, y)| 0.5 * (x + y)).collect();
         let (w_a, w_b) = (&newest[a].weights[..], &newest[b].weights[..]);
-        let c = bridge((on_b, w_b), (on_a, w_a)) as f32;
-        let shifted = |logs: &[f32]| logs.iter().map(|x| x - c).collect::<Vec<f32>>();
         let even = vec![1.0; w_b.len()];
         PairScore {
             iteration,
@@ -365,11 +354,10 @@ fn score(
             rank: rank(on_b, &judged, w_b),
             ceiling: rank(&first, &second, w_b),
             alike: (rank(on_b, &judged, &even), rank(&first, &second, &even)),
-            js: judge.js[a * n + b],
-            estimated: jensen_shannon((&shifted(on_b), w_b), (&shifted(on_a), w_a)),
+            js: reference.js[a * n + b],
+            estimated: jensen_shannon((on_b, w_b), (on_a, w_a)),
         }
-    });
-    pairs.collect()
+    })
 }
 
 fn difference(a: &[f32], b: &[f32]) -> Vec<f32> {
@@ -398,14 +386,14 @@ pub fn jensen_shannon((on_b, w_b): (&[f32], &[f32]), (on_a, w_a): (&[f32], &[f32
     0.5 * (half(on_a, w_a, 1.0) + half(on_b, w_b, -1.0))
 }
 
-pub(super) fn verdict(task: &str, estimator: &str, seed: u64, scores: Vec<PairScore>) -> Verdict {
+pub(super) fn verdict(task: &str, estimator: EstimatorChoice, seed: u64, scores: Vec<PairScore>) -> Verdict {
     let judged: Vec<&PairScore> = scores.iter().filter(|score| JUDGED.contains(&score.js)).collect();
     let of = |pick: &dyn Fn(&PairScore) -> f64| judged.iter().map(|score| pick(score)).collect::<Vec<f64>>();
     let ranks = of(&|score| score.rank);
     let alike = of(&|score| score.alike.0);
     let (rank, rank_low) = (quantile(&ranks, 0.5), quantile(&ranks, 0.1));
     let js_error = quantile(&of(&|score| (score.estimated - score.js).abs()), 0.5);
-    let (least, least_low, most) = bounds(estimator);
+    let (least, least_low, most) = estimator.bounds();
     let mut missed = Vec::new();
     if judged.len() < FEWEST {
         missed.push(format!("only {} pairs can be judged, not {FEWEST}", judged.len()));
@@ -421,7 +409,7 @@ pub(super) fn verdict(task: &str, estimator: &str, seed: u64, scores: Vec<PairSc
     }
     Verdict {
         task: task.into(),
-        estimator: estimator.into(),
+        estimator: estimator.to_string(),
         seed,
         pairs: judged.len(),
         rank,
@@ -454,6 +442,10 @@ fn quantile(values: &[f64], share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn named(estimator: &str) -> EstimatorChoice {
+        EstimatorChoice::named(estimator).unwrap()
+    }
     use crate::env::maze::MazeConfig;
 
     #[test]
@@ -477,13 +469,13 @@ mod tests {
             js,
             estimated,
         };
-        let good = verdict("t", "nce", 1, vec![score(0.9, 0.3, 0.31); 40]);
+        let good = verdict("t", named("nce"), 1, vec![score(0.9, 0.3, 0.31); 40]);
         assert!(good.missed.is_empty() && good.pairs == 40, "{good:?}");
-        let few = verdict("t", "nce", 1, vec![score(0.9, 0.3, 0.31); 29]);
+        let few = verdict("t", named("nce"), 1, vec![score(0.9, 0.3, 0.31); 29]);
         assert_eq!(few.missed, ["only 29 pairs can be judged, not 30"]);
-        let bad = verdict("t", "gendice", 1, vec![score(0.5, 0.3, 0.35); 40]);
+        let bad = verdict("t", named("gendice"), 1, vec![score(0.5, 0.3, 0.35); 40]);
         assert_eq!(bad.missed.len(), 3);
-        let beyond = verdict("t", "nce", 1, vec![score(0.9, 0.65, 0.31); 40]);
+        let beyond = verdict("t", named("nce"), 1, vec![score(0.9, 0.65, 0.31); 40]);
         assert_eq!(beyond.pairs, 0);
     }
 
@@ -499,7 +491,17 @@ mod tests {
             omega: 0.35,
         };
         let config = RatioConfig::default();
-        let run = || watch(&small, "maze", &MazeConfig::default(), &["nce", "gendice"], &config, 1).unwrap();
+        let run = || {
+            watch(
+                &small,
+                "maze",
+                &MazeConfig::default(),
+                &["nce", "gendice"].map(named),
+                &config,
+                1,
+            )
+            .unwrap()
+        };
         let (first, again) = (run(), run());
         assert_eq!(first.len(), 2);
         for (first, again) in first.iter().zip(&again) {

@@ -8,10 +8,9 @@
 
 use serde::Serialize;
 
-use super::Ratio;
-use crate::divergence::{self, Divergence, JensenShannon, SymmetricKl};
-use crate::ratio::Transitions;
+use crate::divergence::{Divergence, JensenShannon, LOG_CLAMP, SymmetricKl};
 pub use crate::ratio::rank::rank_correlation;
+use crate::ratio::{Ratios, Transitions};
 
 /// Largest ρ_b-weighted root mean square error of ζ on a ring.
 pub const RMSE: f64 = 0.10;
@@ -82,7 +81,7 @@ pub struct Score {
 
 impl Score {
     /// Adds to `missed` what is beyond the bounds: those of rings, or those of linear-Gaussian systems.
-    pub fn judge(mut self, ring: bool) -> Score {
+    pub fn check(mut self, ring: bool) -> Score {
         let (js, mean) = (self.js.error.abs(), self.mean.map_or(1.0, |mean| mean.estimated));
         // The rank correlation has no value where ζ is constant, which is fine on a ring.
         let rank = if ring { 0.0 } else { self.rank };
@@ -125,16 +124,10 @@ impl Score {
     }
 }
 
-/// D_JS and D_KLS from ζ_ab on the samples of both, as training computes them.
-pub fn divergences(ratio: &Ratio, on_a: &Transitions, on_b: &Transitions) -> (f64, f64) {
-    let value = |divergence: &dyn Divergence| {
-        divergence::value(
-            divergence,
-            divergence::LOG_CLAMP,
-            (&ratio.on_b, &on_b.weights),
-            (&ratio.on_a, &on_a.weights),
-        )
-    };
+/// D_JS and D_KLS of the two policies, as training computes them.
+pub fn divergences(ratios: &Ratios, data: &[Transitions; 2]) -> (f64, f64) {
+    let newest = data.each_ref();
+    let value = |divergence: &dyn Divergence| ratios.divergence(divergence, LOG_CLAMP, (1, 0), &newest);
     (value(&JensenShannon), value(&SymmetricKl))
 }
 
@@ -172,11 +165,11 @@ mod tests {
             judged: true,
             missed: Vec::new(),
         };
-        assert_eq!(score.clone().judge(true).complaint(), None);
+        assert_eq!(score.clone().check(true).complaint(), None);
         let with = |change: &dyn Fn(&mut Score), ring: bool| {
             let mut score = score.clone();
             change(&mut score);
-            score.judge(ring).complaint().unwrap_or_default()
+            score.check(ring).complaint().unwrap_or_default()
         };
         assert!(with(&|s| s.rmse = 0.11, true).ends_with("rmse 0.110 is above 0.1"));
         assert!(with(&|s| s.js = Compared::new(0.1, 0.0929), true).contains("D_JS 0.0071 is above 0.0070"));

@@ -10,13 +10,13 @@
 //! transitions, so an update sees all of the data at once and the gradients are free of noise.
 
 use crate::error::Result;
-use crate::ratio::{self, Policies, Transitions, Workspace};
+use crate::ratio::{self, EstimatorChoice, Policies, Ratios, Transitions, Workspace};
 use crate::rng::Stream;
 use crate::truth::{Ring, TabularData, TabularMdp, TabularPolicy, TabularProblem};
 
 use super::score::{Compared, divergences, rank_correlation, weighted_rmse};
 use super::telling::telling_ring;
-use super::{DIRECTIONS, Preset, Ratio, SAMPLES, Score, learn};
+use super::{DIRECTIONS, Preset, SAMPLES, Score, learn};
 
 /// Policies of one tabular process, as estimators see them: a state and an action are their numbers.
 pub struct TabularPolicies<'a> {
@@ -79,6 +79,7 @@ impl Policies for TabularPolicies<'_> {
 pub fn transitions(data: &TabularData) -> Transitions {
     let rows = &data.transitions;
     let mut transitions = Transitions {
+        begins: 0,
         behaviour: Vec::new(),
         states: rows.iter().map(|row| row.state as f32).collect(),
         actions: rows.iter().map(|row| row.action as f32).collect(),
@@ -102,17 +103,17 @@ pub fn draw(problem: &TabularProblem, samples: usize, seed: u64) -> [TabularData
 
 /// What one estimator learned about a tabular problem.
 pub struct TabularRatios {
-    /// log ζ_01 and log ζ_10 on the distinct transitions.
-    pub ratios: [Ratio; 2],
+    /// ζ_01 and ζ_10 on the distinct transitions.
+    pub ratios: Ratios,
     /// ζ_01 and ζ_10 for every pair `[S][A]`; none where the data have no visit of the policy below.
     pub zeta: [Vec<Option<f64>>; 2],
 }
 
-/// Learns both ratios from the data with the estimator `name`.
+/// Learns both ratios from the data.
 pub fn estimate(
     problem: &TabularProblem,
     data: &[TabularData; 2],
-    name: &str,
+    estimator: EstimatorChoice,
     preset: &Preset,
     seed: u64,
 ) -> Result<TabularRatios> {
@@ -125,11 +126,11 @@ pub fn estimate(
     let mut settings = preset.ratio.clone();
     let longest = rows.iter().map(Transitions::len).max().unwrap_or(1);
     settings.minibatch = longest.clamp(1, settings.minibatch);
-    let mut estimator = ratio::build(name, 2, width, mdp.gamma, &settings, seed)?;
-    let ratios = learn(estimator.as_mut(), &policies, &rows, preset.updates, seed);
+    let mut learner = ratio::build(estimator, 2, width, mdp.gamma, &settings, seed)?;
+    let ratios = learn(learner.as_mut(), &policies, &rows, preset.updates, seed);
     let zeta = DIRECTIONS.map(|(a, b)| {
         let (mut sums, mut counts) = (vec![0.0; width], vec![0.0; width]);
-        for (row, &log_zeta) in data[b].transitions.iter().zip(&ratios[a].on_b) {
+        for (row, &log_zeta) in data[b].transitions.iter().zip(&ratios.of(a, b).on_b) {
             let pair = row.state * mdp.actions + row.action;
             sums[pair] += row.count as f64 * f64::from(log_zeta).exp();
             counts[pair] += row.count as f64;
@@ -165,12 +166,12 @@ pub fn scores(
     problem: &TabularProblem,
     data: &[TabularData; 2],
     learned: &TabularRatios,
-    estimator: &str,
+    estimator: EstimatorChoice,
     seed: u64,
 ) -> [Score; 2] {
     let TabularProblem { mdp, policies } = problem;
     let occupancies = policies.each_ref().map(|policy| mdp.occupancy(policy));
-    let rows = data.each_ref().map(transitions);
+    let (js, kls) = divergences(&learned.ratios, &data.each_ref().map(transitions));
     DIRECTIONS.map(|(a, b)| {
         let (exact, rho) = (occupancies[a].zeta(&occupancies[b]), &occupancies[b].rho);
         // Pairs that b visits: the others have no ratio.
@@ -178,15 +179,14 @@ pub fn scores(
             let pairs = exact.iter().zip(&learned.zeta[a]).enumerate();
             pairs.filter_map(|(pair, (&exact, zeta))| zeta.map(|zeta| (pair, exact, zeta)))
         };
-        let (js, kls) = divergences(&learned.ratios[a], &rows[a], &rows[b]);
-        let mass = if estimator == "nce" { 1.0 } else { occupancies[a].mass };
-        let mean = (estimator != "valuedice").then(|| Compared::new(mass, learned.ratios[a].mean));
+        let mean = estimator.mean().value(occupancies[a].mass);
+        let mean = mean.map(|mean| Compared::new(mean, learned.ratios.of(a, b).log_mean.exp()));
         let logs = |of: fn((usize, f64, f64)) -> f64| known().map(of).map(f64::ln).collect::<Vec<_>>();
         let value: f64 = known().map(|(pair, _, zeta)| rho[pair] * zeta * mdp.reward[pair]).sum();
         Score {
             system: system.into(),
             seed,
-            estimator: estimator.into(),
+            estimator: estimator.to_string(),
             direction: if a == 0 { "01" } else { "10" },
             rmse: weighted_rmse(known().map(|(pair, exact, zeta)| (rho[pair], exact, zeta))),
             rank: rank_correlation(&logs(|(_, exact, _)| exact), &logs(|(_, _, zeta)| zeta)),
@@ -194,15 +194,15 @@ pub fn scores(
             kls: Compared::new(occupancies[a].symmetric_kl(&occupancies[b]), kls),
             mean,
             value: Compared::new(mdp.value(&policies[a]), value),
-            judged: estimator != "valuedice" || is_deterministic(mdp),
+            judged: !estimator.is_biased_by_chance() || is_deterministic(mdp),
             missed: Vec::new(),
         }
-        .judge(true)
+        .check(true)
     })
 }
 
 /// Draws the ring of a seed and its data, lets an estimator learn both ratios and scores them.
-pub fn verify(system: &str, ring: &Ring, estimator: &str, preset: &Preset, seed: u64) -> Result<[Score; 2]> {
+pub fn verify(system: &str, ring: &Ring, estimator: EstimatorChoice, preset: &Preset, seed: u64) -> Result<[Score; 2]> {
     let problem = telling_ring(ring, seed)?;
     let data = draw(&problem, SAMPLES, seed);
     let learned = estimate(&problem, &data, estimator, preset, seed)?;

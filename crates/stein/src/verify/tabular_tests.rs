@@ -1,8 +1,8 @@
 //! Tests of verification on rings: the estimators pass, wrong answers do not, and state is saved whole.
 
 use super::*;
-use crate::ratio::{ESTIMATORS, Estimator, Round, build};
-use crate::run::checkpoint::Checkpoint;
+use crate::checkpoint::Checkpoint;
+use crate::ratio::{Estimator, Round, build};
 
 fn ring(termination: bool, deterministic: bool) -> Ring {
     Ring {
@@ -31,7 +31,7 @@ fn transitions_keep_the_counts() {
 
 #[test]
 fn every_estimator_is_within_the_bounds_on_a_deterministic_ring() {
-    for estimator in ESTIMATORS {
+    for estimator in EstimatorChoice::all() {
         let scores = verify("ring", &ring(false, true), estimator, &Preset::tabular(estimator), 1).unwrap();
         for score in scores {
             assert!(score.judged);
@@ -48,7 +48,7 @@ fn estimators_are_saved_and_restored_bit_for_bit() {
         policies: &problem.policies,
     };
     let data = draw(&problem, 2000, 1).map(|data| transitions(&data));
-    for name in ESTIMATORS {
+    for name in EstimatorChoice::all() {
         let mut settings = Preset::tabular(name).ratio;
         // Small enough that minibatches and their random order matter.
         (settings.minibatch, settings.hidden, settings.gradient_penalty) = (64, vec![16, 16], 1.0);

@@ -20,7 +20,7 @@ use super::tabular::TabularPolicies;
 use crate::divergence::{JensenShannon, LOG_CLAMP, value};
 use crate::error::Result;
 use crate::ratio::classifier::{Classifier, correlation};
-use crate::ratio::{self, EstimatorConfig, RatioConfig, Round, Transitions, bridge, pair_of};
+use crate::ratio::{self, EstimatorChoice, EstimatorConfig, PairRatio, RatioConfig, Ratios, Round, Transitions};
 use crate::rng::{Purpose, stream};
 use crate::truth::dense::{Matrix, solve};
 use crate::truth::tabular::Occupancy;
@@ -68,7 +68,7 @@ pub struct Followed {
 }
 
 /// Lets an estimator follow the course of a seed.
-pub fn follow(course: &Course, estimator: &str, config: &RatioConfig, seed: u64) -> Result<Followed> {
+pub fn follow(course: &Course, estimator: EstimatorChoice, config: &RatioConfig, seed: u64) -> Result<Followed> {
     let n = course.ensemble;
     let mdp = world(seed)?;
     let width = mdp.states * mdp.actions;
@@ -98,25 +98,19 @@ pub fn follow(course: &Course, estimator: &str, config: &RatioConfig, seed: u64)
             }
         }
         let data: Vec<Transitions> = recent.iter().map(|parts| joined(parts)).collect();
-        let warmup = if iteration == 0 { config.warmup_updates } else { 0 };
-        learner.update(&Round {
+        let newest: Vec<&Transitions> = recent.iter().filter_map(|parts| parts.last()).collect();
+        let round = Round {
             policies: &policies,
             data: &data,
             seed,
             round: iteration,
-            updates: config.epochs * data[0].len().div_ceil(config.minibatch) + warmup,
+            updates: config.updates(data[0].len(), iteration == 0),
             rate: (1.0, 1.0),
-        });
-        let newest: Vec<&Transitions> = recent.iter().filter_map(|parts| parts.last()).collect();
-        let mut ratios = learner.log_zetas(&policies, &newest, seed, iteration);
-        for (p, (on_b, on_a)) in ratios.iter_mut().enumerate() {
-            let (a, b) = pair_of(p, n);
-            let c = bridge((on_b, &newest[b].weights), (on_a, &newest[a].weights)) as f32;
-            on_b.iter_mut().chain(on_a).for_each(|x| *x -= c);
-        }
+        };
+        let (_, ratios) = ratio::step(learner.as_mut(), &round, &newest);
         classifier.update(&policies, &newest, seed, iteration);
         if 2 * iteration >= course.iterations {
-            let judged = classifier.agreement(&policies, &newest, &ratios);
+            let judged = classifier.agreement(&policies, &newest, &ratios.on_own());
             scores.push(score(&mdp, &tables, &newest, &ratios, judged));
         }
         for (theta, (table, reward)) in parameters.iter_mut().zip(tables.iter().zip(&rewards)) {
@@ -129,7 +123,7 @@ pub fn follow(course: &Course, estimator: &str, config: &RatioConfig, seed: u64)
     }
     let mean = |k: usize| scores.iter().map(|score: &[f64; 4]| score[k]).sum::<f64>() / scores.len() as f64;
     Ok(Followed {
-        estimator: estimator.into(),
+        estimator: estimator.to_string(),
         seed,
         exact: mean(0),
         classifier: mean(1),
@@ -143,15 +137,14 @@ fn score(
     mdp: &TabularMdp,
     tables: &[TabularPolicy],
     newest: &[&Transitions],
-    ratios: &[(Vec<f32>, Vec<f32>)],
+    ratios: &Ratios,
     judged: f64,
 ) -> [f64; 4] {
-    let n = tables.len();
     let occupancies: Vec<Occupancy> = tables.iter().map(|table| mdp.occupancy(table)).collect();
     let clamp = |x: f32| x.clamp(-LOG_CLAMP as f32, LOG_CLAMP as f32);
     let mut total = [0.0, judged, 0.0, 0.0];
-    for (p, (on_b, on_a)) in ratios.iter().enumerate() {
-        let (a, b) = pair_of(p, n);
+    let share = 1.0 / ratios.iter().count() as f64;
+    for ((a, b), PairRatio { on_b, on_a, .. }) in ratios.iter() {
         let zeta = occupancies[a].zeta(&occupancies[b]);
         let exact = |batch: &Transitions| -> Vec<f32> {
             let pairs = batch.states.iter().zip(&batch.actions);
@@ -169,7 +162,6 @@ fn score(
             (on_a, &newest[a].weights),
         )
         .max(0.0);
-        let share = 1.0 / ratios.len() as f64;
         total[0] += share * correlation(&learned, &truth);
         total[2] += share * (js - js_exact).abs();
         total[3] += share * js_exact;
@@ -251,6 +243,7 @@ fn single(data: &TabularData, seed: u64, number: usize) -> Transitions {
         .flat_map(|&(state, count)| std::iter::repeat_n(state as f32, count as usize))
         .collect();
     Transitions {
+        begins: 0,
         behaviour: Vec::new(),
         states: rows.iter().map(|row| row.state as f32).collect(),
         actions: rows.iter().map(|row| row.action as f32).collect(),
@@ -267,6 +260,7 @@ fn single(data: &TabularData, seed: u64, number: usize) -> Transitions {
 pub(super) fn joined(parts: &[Transitions]) -> Transitions {
     let join = |of: fn(&Transitions) -> &[f32]| parts.iter().flat_map(|part| of(part).iter().copied()).collect();
     Transitions {
+        begins: 0,
         behaviour: Vec::new(),
         states: join(|part| &part.states),
         actions: join(|part| &part.actions),
@@ -307,7 +301,7 @@ mod tests {
             iterations: 30,
             ..Course::default()
         };
-        let followed = follow(&course, "nce", &RatioConfig::default(), 1).unwrap();
+        let followed = follow(&course, EstimatorChoice::default(), &RatioConfig::default(), 1).unwrap();
         assert!(followed.js > 0.02, "the policies part: {followed:?}");
         assert!(followed.exact > 0.8 && followed.classifier > 0.7, "{followed:?}");
         assert!(followed.js_error < 0.5 * followed.js, "{followed:?}");
@@ -315,7 +309,7 @@ mod tests {
             learning_rate: Some(1e-9),
             ..RatioConfig::default()
         };
-        let untrained = follow(&course, "nce", &still, 1).unwrap();
+        let untrained = follow(&course, EstimatorChoice::default(), &still, 1).unwrap();
         assert!(untrained.exact < 0.5, "{untrained:?}");
     }
 }

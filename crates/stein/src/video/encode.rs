@@ -1,7 +1,7 @@
-//! Files of pictures: GIF, animated PNG, PNG.
+//! Image files: GIF, animated PNG, PNG.
 //!
-//! A GIF has 256 colours and opens everywhere. Ours has one palette for the whole film, that of its film strip, so that
-//! colours do not flicker. The last of the 256 means "as in the picture before", which makes what stands still small. An
+//! A GIF has 256 colours and opens everywhere. Ours has one palette for the whole video, that of its film strip, so
+//! that colours do not flicker. The last of the 256 means "as in the previous frame", which makes still parts small. An
 //! animated PNG has all colours and is several times larger; browsers play it.
 
 use std::borrow::Cow;
@@ -9,10 +9,11 @@ use std::io::Write;
 
 use super::palette::{COLOURS, Palette};
 use super::{Film, Picture};
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 
-/// The kind of file a film becomes.
+/// The file format of a video.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// GIF.
     Gif,
@@ -20,7 +21,8 @@ pub enum Format {
     Apng,
 }
 
-/// Draws the film into a file of this kind and returns it with the film strip; `progress` is called after each picture.
+/// Renders the video into a file of this format and returns it with the film strip; `progress` is called after each
+/// frame.
 pub fn encode(film: &mut Film, format: Format, progress: impl FnMut()) -> Result<(Vec<u8>, Picture)> {
     let strip = film.strip()?;
     let film = match format {
@@ -31,7 +33,7 @@ pub fn encode(film: &mut Film, format: Format, progress: impl FnMut()) -> Result
 }
 
 fn failed(error: impl std::fmt::Display) -> Error {
-    Error::failed(format!("cannot encode a film: {error}; try a smaller --size"))
+    Error::failed(format!("cannot encode a film: {error};")).advise(Advice::SmallerFilm)
 }
 
 fn gif(film: &mut Film, strip: &Picture, mut progress: impl FnMut()) -> Result<Vec<u8>> {
@@ -64,7 +66,7 @@ fn gif(film: &mut Film, strip: &Picture, mut progress: impl FnMut()) -> Result<V
     encoder.into_inner().map_err(failed)
 }
 
-/// How long a picture stays, in hundredths of a second: rounded so that the film as a whole keeps its time.
+/// How long a frame is shown, in hundredths of a second, rounded so that the total duration is right.
 fn delay(frame: usize, rate: u32) -> u16 {
     let until = |frame: usize| (frame as f64 * 100.0 / f64::from(rate)).round() as usize;
     (until(frame + 1) - until(frame)) as u16

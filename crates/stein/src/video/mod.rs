@@ -1,7 +1,7 @@
-//! Films of an ensemble: one episode of each policy, side by side and in real time.
+//! Videos of an ensemble: one episode per policy, side by side and in real time.
 //!
-//! [`record`] runs the episodes and keeps what can be seen of their states; [`Film`] draws them on the task's
-//! [`Stage`]; [`encode`] makes a GIF or an animated PNG of it. [`Film::strip`] shows a few moments in one picture.
+//! [`record`] runs the episodes and keeps the visible part of their states; [`Film`] renders them on the task's
+//! [`Stage`]; [`encode`] makes a GIF or an animated PNG. [`Film::strip`] shows a few frames in one picture.
 
 mod encode;
 mod palette;
@@ -11,30 +11,34 @@ pub use encode::{Format, encode, png};
 pub use picture::Picture;
 
 use crate::env::{Stage, Task};
-use crate::error::{Error, Result};
-use crate::plot::caption;
+use crate::error::{Advice, Error, Result};
+use crate::plot::drawing::caption;
 use crate::policy::ensemble::Ensemble;
-use crate::policy::evaluate::Performer;
+use crate::policy::evaluate::Evaluator;
 
-/// Moments of a film strip.
+/// Frames in a film strip.
 const MOMENTS: usize = 6;
-/// White pixels between pictures.
+/// White pixels between frames.
 const GAP: u32 = 4;
-/// How long the end of the last episode stays to be seen, in seconds.
+/// How long the end of the last episode is shown, in seconds.
 const AFTERGLOW: f64 = 1.0;
+/// Longest times that can be shown, in seconds.
+pub const SECONDS: std::ops::RangeInclusive<f64> = 0.01..=600.0;
+/// Pictures per second: players slow a GIF down that has more than 50.
+pub const RATES: std::ops::RangeInclusive<u32> = 1..=50;
 /// Sides of one policy's picture in pixels.
-const SIDES: std::ops::RangeInclusive<u32> = 32..=4096;
+pub const SIDES: std::ops::RangeInclusive<u32> = 32..=4096;
 /// Longest side of a film in pixels.
 const LARGEST: u32 = 16384;
 
-/// How a film is made.
+/// Settings of a video.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FilmConfig {
-    /// Longest time shown, in seconds.
+    /// Maximum duration, in seconds.
     pub seconds: f64,
-    /// Pictures per second.
+    /// Frames per second.
     pub rate: u32,
-    /// Width of the picture of one policy in pixels.
+    /// Width of one policy's frame in pixels.
     pub width: u32,
     /// Its height.
     pub height: u32,
@@ -52,24 +56,27 @@ impl Default for FilmConfig {
 }
 
 impl FilmConfig {
-    /// Refuses what cannot be filmed. The sentences name the flags of `stein video`.
+    /// Refuses what cannot be filmed.
     pub fn validate(&self) -> Result<()> {
-        if !(0.01..=600.0).contains(&self.seconds) {
+        if !SECONDS.contains(&self.seconds) {
             return Err(Error::input(format!(
-                "--seconds {} is out of range: choose 0.01 to 600",
-                self.seconds
+                "seconds = {} is out of range: choose {} to {}",
+                self.seconds,
+                SECONDS.start(),
+                SECONDS.end()
             )));
         }
-        // Players slow a GIF down that has more than 50.
-        if !(1..=50).contains(&self.rate) {
+        if !RATES.contains(&self.rate) {
             return Err(Error::input(format!(
-                "--fps {} is out of range: choose 1 to 50 pictures per second",
-                self.rate
+                "rate = {} is out of range: choose {} to {} pictures per second",
+                self.rate,
+                RATES.start(),
+                RATES.end()
             )));
         }
         if !SIDES.contains(&self.width) || !SIDES.contains(&self.height) {
             return Err(Error::input(format!(
-                "--size {}x{} is out of range: choose sides of {} to {} pixels, as in 240x180",
+                "a picture of {}x{} is out of range: choose sides of {} to {} pixels, as in 240x180",
                 self.width,
                 self.height,
                 SIDES.start(),
@@ -85,26 +92,27 @@ impl FilmConfig {
     }
 }
 
-/// What a film shows of one policy.
+/// What a video shows of one policy.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Take {
     /// Number of the policy.
     pub policy: usize,
     /// Return of the whole episode.
     pub total: f64,
-    /// What came of it in the task's words.
+    /// The task's summary of the outcome.
     pub outcome: Option<String>,
-    /// Whether the episode ended by itself.
+    /// Whether the episode terminated.
     pub terminated: bool,
-    /// What can be seen of each of its T+1 states.
+    /// The visible part of each of its T+1 states.
     pub poses: Vec<Vec<f64>>,
 }
 
-/// Runs the first evaluation episode of a policy by its mean actions.
+/// Runs the first evaluation episode of a policy, with mean actions.
 pub fn record(ensemble: &Ensemble, policy: usize, task: &dyn Task, seed: u64) -> Result<Take> {
     let mut poses = Vec::new();
-    let mut performer = Performer::new(ensemble, policy, task, seed)?;
-    let episode = performer.episode(0, false, |env| poses.push(env.pose().to_vec()))?;
+    let mut evaluator = Evaluator::new(ensemble, policy, task, seed)?;
+    let episode = evaluator.episode(0, false, |env| poses.push(env.pose().to_vec()))?;
     Ok(Take {
         policy,
         total: episode.total(),
@@ -115,7 +123,7 @@ pub fn record(ensemble: &Ensemble, policy: usize, task: &dyn Task, seed: u64) ->
 }
 
 impl Take {
-    /// What stands over its pictures; the short form leaves out the word for the return.
+    /// The caption of its frames; the short form omits the word "return".
     fn caption(&self, short: bool) -> String {
         let decimals = if self.total.abs() < 100.0 { 1 } else { 0 };
         let between = if short { ":" } else { ", return" };
@@ -126,7 +134,7 @@ impl Take {
         format!("policy {}{between} {:.decimals$}{outcome}", self.policy, self.total)
     }
 
-    /// What stands over its last picture; `step` is the time of a step.
+    /// The caption of its last frame; `step` is the time per step.
     fn ending(&self, step: f64) -> String {
         let time = self.poses.len().saturating_sub(1) as f64 * step;
         match self.terminated {
@@ -136,29 +144,29 @@ impl Take {
     }
 }
 
-/// Takes on a stage: a film whose pictures can be drawn one after the other.
+/// Takes on a stage: a video whose frames can be rendered one after the other.
 pub struct Film {
     config: FilmConfig,
     stage: Box<dyn Stage>,
     rows: Vec<Row>,
     columns: usize,
     frames: usize,
-    /// Pictures until the longest episode has ended.
+    /// Frames until the longest episode has ended.
     lively: usize,
 }
 
-/// One take with what is drawn once only.
+/// One take with everything that is rendered only once.
 struct Row {
     take: Take,
     caption: Picture,
-    /// Said over its last picture.
+    /// Caption of its last frame.
     ending: Picture,
-    /// The state drawn last and its picture.
+    /// The state rendered last and its frame.
     drawn: Option<(usize, Picture)>,
 }
 
 impl Film {
-    /// A film of these takes, of which there is at least one. The stage must be one for pictures of the config's size.
+    /// A video of these takes, at least one. The stage must have been created for frames of the config's size.
     pub fn new(config: FilmConfig, stage: Box<dyn Stage>, takes: Vec<Take>) -> Result<Self> {
         config.validate()?;
         let step = stage.step_time();
@@ -170,10 +178,10 @@ impl Film {
             .saturating_sub(1);
         let longest = longest as f64 * step;
         let length = config.seconds.min(longest + AFTERGLOW);
-        // The small number keeps 0.3 s at 10 per second from being 4 pictures.
+        // The small constant prevents 0.3 s at 10 per second from being 4 frames.
         let frames = ((length * f64::from(config.rate) - 1e-6).ceil() as usize).max(1);
         let columns = (1..).find(|side| side * side >= takes.len()).unwrap_or(1);
-        // One form for all: a film in which some captions have a word more looks as if the numbers were others.
+        // The same form for all: with a word more in some captions, the numbers would look different in kind.
         let mut short = false;
         for take in &takes {
             short |= !caption::fits(&take.caption(false), config.width, config.line())?;
@@ -192,26 +200,27 @@ impl Film {
         };
         if film.size().iter().chain(&film.strip_size()).any(|&side| side > LARGEST) {
             return Err(Error::input(format!(
-                "a film of {} policies at --size {}x{} is too large: choose a smaller --size, or one policy with --policy",
+                "a film of {} policies with pictures of {}x{} is too large:",
                 film.rows.len(),
                 config.width,
                 config.height
-            )));
+            ))
+            .advise(Advice::SmallerFilm));
         }
         Ok(film)
     }
 
-    /// Number of pictures.
+    /// Number of frames.
     pub fn frames(&self) -> usize {
         self.frames
     }
 
-    /// Pictures per second.
+    /// Frames per second.
     pub fn rate(&self) -> u32 {
         self.config.rate
     }
 
-    /// Width and height of a picture: a grid of policies, as square as it can be.
+    /// Width and height of a frame: a grid of policies, as square as possible.
     pub fn size(&self) -> [u32; 2] {
         let (columns, rows) = (self.columns as u32, self.rows.len().div_ceil(self.columns) as u32);
         let [width, height] = self.cell();
@@ -223,7 +232,7 @@ impl Film {
         [self.config.width, self.config.line() + self.config.height]
     }
 
-    /// Draws picture number `frame`.
+    /// Renders frame number `frame`.
     pub fn draw(&mut self, frame: usize) -> Result<Picture> {
         let [width, height] = self.size();
         let mut page = Picture::white(width, height);
@@ -247,14 +256,14 @@ impl Film {
         ]
     }
 
-    /// Numbers of the pictures that the film strip shows.
+    /// Frame numbers of the film strip.
     fn moments(&self) -> Vec<usize> {
         let count = MOMENTS.min(self.lively);
         let last = self.lively - 1;
         (0..count).map(|moment| (moment * last) / (count - 1).max(1)).collect()
     }
 
-    /// A film strip: one row a policy, moments from left to right.
+    /// A film strip: one row per policy, time from left to right.
     pub fn strip(&mut self) -> Result<Picture> {
         let (moments, line) = (self.moments(), self.config.line());
         let [width, height] = self.strip_size();
@@ -275,8 +284,7 @@ impl Film {
         Ok(page)
     }
 
-    /// One policy at the time of picture number `frame`. An episode that has ended shows its last state, faded where it
-    /// ended by itself.
+    /// One policy at the time of frame `frame`. An episode that has ended shows its last state, faded if it terminated.
     fn tile(&mut self, index: usize, frame: usize) -> Result<Picture> {
         let row = &mut self.rows[index];
         let last = row.take.poses.len() - 1;

@@ -1,19 +1,19 @@
-//! A palette of 255 colours for a picture, by cutting boxes of colours in two.
+//! A palette of 255 colours for a picture, by splitting boxes of colours.
 //!
-//! All colours begin in one box. The box with the largest side · pixels^¼ is cut in the middle of that side, until there
-//! are 255; each gives the mean of its pixels. Weighing by the root keeps the few pixels of a marker or a letter in their
-//! own colour, and still gives most of the palette to sky and ground. Cf. Heckbert 1982, "Color image quantization for
-//! frame buffer display", who cuts at the median.
+//! All colours start in one box. The box with the largest side · pixels^¼ is split in the middle of that side until
+//! there are 255; each gives the mean of its pixels. The root keeps the few pixels of a marker or a letter in their own
+//! colour and still gives most of the palette to sky and ground. Cf. Heckbert 1982, "Color image quantization for frame
+//! buffer display", who splits at the median.
 
 use super::Picture;
 
-/// Colours of a palette. As an index it is left free.
+/// Number of colours. As an index it is unused.
 pub(super) const COLOURS: usize = 255;
 
-/// Bits of a channel by which colours are told apart.
+/// Bits per channel that distinguish colours.
 const BITS: u32 = 6;
 
-/// Colours that share the upper bits of their channels.
+/// Colours with the same upper bits in all channels.
 #[derive(Clone, Copy, Default)]
 struct Cell {
     corner: [u8; 3],
@@ -21,10 +21,10 @@ struct Cell {
     sums: [u64; 3],
 }
 
-/// The palette and the way to its nearest colour.
+/// The palette and a lookup of its nearest colours.
 pub(super) struct Palette {
     colours: Vec<[u8; 3]>,
-    /// The nearest colour of a cell, where it has been looked for already.
+    /// The nearest colour of a cell, if it has been looked up already.
     nearest: Vec<Option<u8>>,
 }
 
@@ -56,14 +56,14 @@ impl Palette {
         }
     }
 
-    /// The colours, three bytes each, filled up to 256.
+    /// The colours, three bytes each, padded to 256.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.colours.concat();
         bytes.resize(3 * (COLOURS + 1), 0);
         bytes
     }
 
-    /// The number of the nearest colour of each pixel.
+    /// The index of the nearest colour of each pixel.
     pub fn indices(&mut self, pixels: &[u8]) -> Vec<u8> {
         let find = |pixel: &[u8]| {
             let distance = |colour: &[u8; 3]| -> u32 {
@@ -83,14 +83,14 @@ fn coarse(value: u8) -> u8 {
     value >> (8 - BITS)
 }
 
-/// Number of the cell of a pixel.
+/// Index of the cell of a pixel.
 fn place(pixel: &[u8]) -> usize {
     pixel
         .iter()
         .fold(0, |place, &value| place << BITS | usize::from(coarse(value)))
 }
 
-/// The channel in which the cells are farthest apart, by how much, and the least value there.
+/// The channel in which the cells are farthest apart, by how much, and its minimum.
 fn longest_side(cells: &[Cell]) -> (usize, u8, u8) {
     let side = |channel: usize| {
         let values = || cells.iter().map(|cell| cell.corner[channel]);
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_rare_colour_is_not_lost_among_many() {
-        // A wide field of blues and greens, and ten pixels of red.
+        // A wide range of blues and greens, and ten pixels of red.
         let field = (0..100_000u32).map(|i| [20, (i % 251) as u8, (i / 400) as u8]);
         let pixels: Vec<u8> = field.chain([[250, 10, 10]; 10]).flatten().collect();
         let mut palette = Palette::of(&Picture::new(10, pixels.clone()));

@@ -1,6 +1,6 @@
-//! A picture in memory, and the little that is done to it.
+//! A picture in memory, with a few operations.
 
-/// Rows from top to bottom, three bytes a pixel: red, green, blue.
+/// Rows from top to bottom, three bytes per pixel: red, green, blue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     width: u32,
@@ -13,7 +13,7 @@ impl Picture {
         Picture::new(width, vec![255; 3 * width as usize * height as usize])
     }
 
-    /// A picture of these pixels.
+    /// A picture from these pixels.
     pub(super) fn new(width: u32, pixels: Vec<u8>) -> Self {
         Picture { width, pixels }
     }
@@ -33,12 +33,12 @@ impl Picture {
         &self.pixels
     }
 
-    /// The pixels, to be drawn on.
+    /// The pixels, for drawing.
     pub(super) fn pixels_mut(&mut self) -> &mut [u8] {
         &mut self.pixels
     }
 
-    /// Puts another picture into this one, its upper left corner at `left` and `top`. It must fit.
+    /// Copies another picture into this one, with its upper left corner at `left` and `top`. It must fit.
     pub(super) fn paste(&mut self, other: &Picture, left: u32, top: u32) {
         let (from, to) = (3 * other.width as usize, 3 * self.width as usize);
         let rows = self.pixels.chunks_exact_mut(to).skip(top as usize);
@@ -47,7 +47,7 @@ impl Picture {
         }
     }
 
-    /// Takes the colours out and makes it pale.
+    /// Removes the colours and makes it pale.
     pub(super) fn fade(&mut self) {
         for pixel in self.pixels.chunks_exact_mut(3) {
             let grey = pixel.iter().map(|&value| u32::from(value)).sum::<u32>() / 3;

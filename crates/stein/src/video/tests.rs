@@ -1,4 +1,4 @@
-//! Films of a world that is one colour, whose episodes and pictures are known.
+//! Videos of a world of a single colour, with known episodes and frames.
 
 use super::*;
 
@@ -28,7 +28,7 @@ const SMALL: FilmConfig = FilmConfig {
     height: 48,
 };
 
-/// An episode of so many steps whose pose is ten times the number of the state.
+/// An episode of this many steps whose pose is ten times the state's index.
 fn take(policy: usize, steps: usize) -> Take {
     Take {
         policy,
@@ -44,7 +44,7 @@ fn film(config: FilmConfig, takes: Vec<Take>) -> Film {
     Film::new(config, Box::new(Shade { drawings }), takes).unwrap()
 }
 
-/// The pixel of a policy's picture in the first row of a film, a little below its caption.
+/// The pixel of a policy's frame in the first row of a video, slightly below its caption.
 fn pixel(picture: &Picture, policy: u32) -> [u8; 3] {
     let (x, y) = (policy * (64 + GAP) + 5, SMALL.line() + 3);
     let place = 3 * (y * picture.width() + x) as usize;
@@ -59,10 +59,10 @@ fn a_film_runs_in_real_time() {
     };
     let mut film = film(SMALL, vec![take(0, 30), fallen, take(2, 4)]);
     assert_eq!((film.frames(), film.size()), (20, [132, 124]));
-    // Picture 6 is at 0.3 s, which is state 3.
+    // Frame 6 is at 0.3 s, which is state 3.
     let picture = film.draw(6).unwrap();
     assert_eq!([pixel(&picture, 0), pixel(&picture, 1)], [[30, 0, 200]; 2]);
-    // At 0.4 s the others are in their last state; after that the one that ended by itself fades.
+    // At 0.4 s the others are in their last state; after that the one that terminated fades.
     assert_eq!(pixel(&film.draw(8).unwrap(), 1), [40, 0, 200]);
     let picture = film.draw(10).unwrap();
     assert_eq!([pixel(&picture, 0), pixel(&picture, 1)], [[50, 0, 200], [168; 3]]);
@@ -81,7 +81,7 @@ fn what_stands_still_is_drawn_once() {
     for frame in 0..film.frames() {
         film.draw(frame).unwrap();
     }
-    // 20 pictures, but only every other one shows a new state, and the second one has 5 of them.
+    // 20 frames, but only every other one shows a new state, and the second one has 5 of them.
     assert_eq!(drawings.get(), 10 + 5);
 }
 
@@ -91,7 +91,7 @@ fn a_film_is_over_a_second_after_its_last_episode() {
     let mut film = film(config, vec![take(0, 5), take(1, 4)]);
     assert_eq!(film.frames(), 30);
     assert_eq!(pixel(&film.draw(29).unwrap(), 0), [128 + 250 / 6; 3]);
-    // The strip does not wait: its last moment is the end of the longest episode.
+    // The strip does not wait: its last frame is the end of the longest episode.
     assert_eq!(film.moments(), [0, 2, 4, 6, 8, 10]);
 }
 
@@ -120,7 +120,7 @@ fn captions_and_endings_are_written() {
         part(244),
         caption::line("policy 1, return 1234", Some(1), 240, line as u32).unwrap()
     );
-    // Policy 0 ended by itself, policy 1 ran out of time.
+    // Policy 0 terminated, policy 1 reached its time limit.
     let [ended, cut] = [&film.rows[0].ending, &film.rows[1].ending];
     let expected =
         |text: &str| caption::line(text, None, caption::width(text, line as u32).unwrap(), line as u32).unwrap();
@@ -153,7 +153,7 @@ fn outcomes_stand_after_the_return_in_words_that_fit() {
         })
     };
     assert_eq!(captions(["x 1 m", "x 2 m"]), [true, false]);
-    // One that is too long makes both short.
+    // One that is too long shortens both.
     assert_eq!(captions(["x 1 m", "peg in: 12 mm off"]), [false, true]);
     let outcome = Some("peg in: 12 mm off".into());
     let long = Take { outcome, ..take(11, 3) };
@@ -259,15 +259,15 @@ fn impossible_films_are_refused() {
             seconds: f64::NAN,
             ..SMALL
         },
-        &["--seconds NaN", "0.01 to 600"],
+        &["seconds = NaN", "0.01 to 600"],
     );
-    refused(FilmConfig { seconds: 0.0, ..SMALL }, &["--seconds 0"]);
-    refused(FilmConfig { rate: 0, ..SMALL }, &["--fps 0", "1 to 50"]);
-    refused(FilmConfig { rate: 51, ..SMALL }, &["--fps 51"]);
-    refused(FilmConfig { width: 31, ..SMALL }, &["--size 31x48", "32 to 4096"]);
-    refused(FilmConfig { height: 4097, ..SMALL }, &["--size 64x4097"]);
+    refused(FilmConfig { seconds: 0.0, ..SMALL }, &["seconds = 0"]);
+    refused(FilmConfig { rate: 0, ..SMALL }, &["rate = 0", "1 to 50"]);
+    refused(FilmConfig { rate: 51, ..SMALL }, &["rate = 51"]);
+    refused(FilmConfig { width: 31, ..SMALL }, &["31x48", "32 to 4096"]);
+    refused(FilmConfig { height: 4097, ..SMALL }, &["64x4097"]);
     refused(
         FilmConfig { height: 500, ..SMALL },
-        &["200 policies", "smaller --size", "--policy"],
+        &["200 policies", "smaller pictures", "fewer policies"],
     );
 }

@@ -1,11 +1,11 @@
 //! Three policies in the maze with a rollout each and random advantages: what the tests of the update and of `qd` begin with.
 
 use rand::RngExt;
+use stein::config::Config;
 use stein::env::{Registry, Spec, Task};
-use stein::policy::critic::Judgement;
+use stein::policy::critic::Advantages;
 use stein::policy::{Ensemble, Rollout, Worker};
 use stein::rng::{Purpose, stream};
-use stein::run::config::Config;
 
 pub const N: usize = 3;
 pub const STEPS: usize = 128;
@@ -14,7 +14,7 @@ pub struct Scene {
     pub config: Config,
     pub spec: Spec,
     pub rollouts: Vec<Rollout>,
-    pub judgement: Judgement,
+    pub advantages: Advantages,
     pub orders: Vec<Vec<u32>>,
 }
 
@@ -47,18 +47,18 @@ pub fn scene() -> Scene {
     let mut rollouts = vec![Rollout::default(); N];
     for (i, rollout) in rollouts.iter_mut().enumerate() {
         let mut worker = Worker::new(task.as_ref(), 1, i).unwrap();
-        let (policies, normalizer) = (&ensemble.policies, &ensemble.normalizers[i]);
+        let normalizer = &ensemble.normalizers[i];
         worker
-            .collect(&policies.shape, policies.member(i), normalizer, 0, STEPS, rollout)
+            .collect(ensemble.actor(i), normalizer, 0, STEPS, rollout)
             .unwrap();
     }
     let mut random = stream(5, Purpose::Truth, 0, 0);
     let advantages = (0..2 * N)
         .map(|_| (0..STEPS).map(|_| random.random_range(-1.0..1.0)).collect())
         .collect();
-    let judgement = Judgement {
+    let advantages = Advantages {
         advantages,
-        ..Judgement::default()
+        ..Advantages::default()
     };
     let orders = (0..N as u32)
         .map(|i| (0..2 * STEPS as u32).map(|k| (k * 37 + i) % STEPS as u32).collect())
@@ -67,7 +67,7 @@ pub fn scene() -> Scene {
         config,
         spec,
         rollouts,
-        judgement,
+        advantages,
         orders,
     }
 }

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use stein::env::Registry;
-use stein::run::folder::RunFolder;
-use stein::run::metrics::Table;
+use stein::files::plain;
 use stein::{Error, Result};
 
 use super::page::{Cell, Line, Page};
-use super::{cell, changed, facts, points, show, wall_seconds};
+use super::{LARGEST, cell, changed, made_by, show, thinned};
 use crate::command::eval::number;
-use crate::command::reproduce::best;
+use crate::command::reproduce::{Curve, Record};
+use crate::program;
 
 /// The report of an experiment, from its table.json and its runs.
 pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
@@ -19,8 +19,9 @@ pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
     let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
     let damaged = |what: &str| {
         Error::input(format!(
-            "{} {what}: run the same `stein reproduce` again, which writes it anew",
-            path.display()
+            "{} {what}: run the same `{} reproduce` again, which writes it anew",
+            path.display(),
+            program::name()
         ))
     };
     let table: Value = serde_json::from_str(&text).map_err(|_| damaged("is no JSON"))?;
@@ -30,14 +31,22 @@ pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
         .ok_or_else(|| damaged("lacks cases, seeds or measures"))?;
     let name = table["experiment"].as_str().unwrap_or_default();
     let scale = table["scale"].as_str().unwrap_or_default();
-    let mut page = Page::new(&format!("stein reproduce {name}, scale {scale}"));
+    let mut page = Page::new(&format!("{} reproduce {name}, scale {scale}", program::name()));
     let question = table["question"].as_str().filter(|question| !question.is_empty());
     page.paragraph(&format!("Asked: {}", question.unwrap_or("how the cases compare.")));
     page.answer(&verdict(&cases, table["measure"].as_str()));
+    let missing = table["missing"].as_object().filter(|missing| !missing.is_empty());
+    if let Some(missing) = missing {
+        let each = missing.iter().map(|(label, seeds)| format!("{label} {seeds}"));
+        page.paragraph(&format!(
+            "Partial: these runs are missing: {}.",
+            each.collect::<Vec<_>>().join(", ")
+        ));
+    }
 
     page.heading("Cases");
     page.remark(&format!(
-        "{} episodes a policy, acting by their means (_sampled: by sampled actions). Intervals of {}. A click on a head sorts.",
+        "{} episodes per policy with mean actions (_sampled: with sampled actions). Intervals of {}. A click on a head sorts.",
         table["episodes"],
         table["interval"].as_str().unwrap_or_default()
     ));
@@ -76,31 +85,35 @@ pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
             tasks.push(case.task);
         }
     });
-    let (mut steps, mut seconds, mut settings) = (0, 0.0, Vec::new());
+    let (mut steps, mut seconds, mut settings, mut origins) = (0, 0.0, Vec::new(), Vec::new());
     let of_best = table["curve"] == "best";
-    let whose = if of_best {
-        "Return of the policy that is best after training, on"
+    let (whose, curve) = if of_best {
+        ("Return of the policy that is best after training, on", Curve::Best)
     } else {
-        "Mean return on"
+        ("Mean return on", Curve::Mean)
     };
     for task in tasks {
         let mut lines = Vec::new();
         for (k, case) in cases.iter().filter(|case| case.task == task).enumerate() {
             let mut of_seeds = Vec::new();
             for seed in &case.seeds {
-                let run = RunFolder::open(&folder.join(case.label).join(format!("seed{seed}")))?;
-                let own = run.settings(registry)?;
-                let metrics = Table::read(&run.file("metrics.csv"))?;
-                let column = if of_best {
-                    let path = run.file("summary.json");
-                    let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;
-                    format!("return_{}", best(&serde_json::from_str(&text).unwrap_or_default()))
-                } else {
-                    "return_mean".into()
-                };
-                of_seeds.push((format!("{}, seed {seed}", case.title), points(&metrics, &column)));
-                steps += metrics.rows.len() * own.config.steps * own.config.ensemble;
-                seconds += wall_seconds(&run)?;
+                let place = Record::path(folder, case.label, *seed);
+                let record = Record::read(&place)?.ok_or_else(|| damaged("has runs without a record"))?;
+                let own = record.settings(&place, registry)?;
+                let each = own.config.steps * own.config.ensemble;
+                let points = record.curve(curve).into_iter();
+                let points = points.map(|[iteration, y]| [iteration * each as f64, y]).collect();
+                of_seeds.push((format!("{}, seed {seed}", case.title), thinned(points)));
+                steps += record.iterations() * each;
+                let measures = record.measures().into_iter();
+                seconds += measures
+                    .filter(|(name, _)| name == "wall_seconds")
+                    .map(|(_, value)| value)
+                    .sum::<f64>();
+                let origin = (record.commit, record.machine);
+                if !origins.contains(&origin) {
+                    origins.push(origin);
+                }
                 if *seed == case.seeds[0] {
                     settings.push((case.title, changed(&own, registry)?));
                 }
@@ -134,7 +147,7 @@ pub fn of_experiment(folder: &Path, registry: &Registry) -> Result<String> {
     for (title, text) in settings {
         page.verbatim(&format!("{title}\n\n{text}"));
     }
-    facts(&mut page, steps, seconds);
+    made_by(&mut page, steps, seconds, &origins);
     Ok(page.finish())
 }
 
@@ -269,8 +282,10 @@ fn files(folder: &Path) -> Result<Vec<(String, &'static str, Vec<u8>)>> {
         };
         let name = path.file_stem().unwrap_or_default().to_string_lossy().replace('_', " ");
         if !name.starts_with("learning curves") {
-            let bytes = std::fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
-            found.push((name, kind, bytes));
+            // Links are left out: they could lead to something private.
+            if let Some(bytes) = plain::read_own(&path, LARGEST) {
+                found.push((name, kind, bytes));
+            }
         }
     }
     Ok(found)

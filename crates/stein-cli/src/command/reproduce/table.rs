@@ -1,16 +1,24 @@
 //! The table of an experiment, for people and for programs; `stein::statistics` has the intervals.
 
 use serde_json::{Map, Value, json};
-use stein::plot::{Figure, seeds};
+use stein::plot::Figure;
+use stein::run::figures::seeds;
 use stein::statistics::{MANY, Summary, improvement, student, summary};
 
 use super::plan::{Case, Plan};
+use crate::program;
 
 /// Measures of one run, in the order of the table's columns.
 pub type Measures = Vec<(String, f64)>;
 
-/// A case with the measures of each of its seeds.
-pub type Row<'a> = (&'a Case, Vec<&'a Measures>);
+/// A case with the measures of each of its finished seeds.
+pub struct Row<'a> {
+    pub case: &'a Case,
+    /// The seeds that are finished; at least one.
+    pub seeds: Vec<u64>,
+    /// What each of them has.
+    pub runs: Vec<&'a Measures>,
+}
 
 /// A measure of one run; NaN where its case does not have it.
 fn value(measures: &Measures, name: &str) -> f64 {
@@ -21,11 +29,7 @@ fn value(measures: &Measures, name: &str) -> f64 {
 /// The names of all measures of any case, in the order in which they come up; `wall_seconds` is the last one.
 fn names<'a>(rows: &'a [Row]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for (name, _) in rows
-        .iter()
-        .filter_map(|(_, seeds)| seeds.first())
-        .flat_map(|first| *first)
-    {
+    for (name, _) in rows.iter().filter_map(|row| row.runs.first()).flat_map(|first| *first) {
         if !names.contains(&&name[..]) {
             names.push(name);
         }
@@ -47,8 +51,8 @@ fn number(name: &str, value: f64) -> String {
 }
 
 /// What the seeds of a case say of a measure.
-fn over_seeds(seeds: &[&Measures], name: &str) -> (Vec<f64>, Summary) {
-    let values: Vec<f64> = seeds.iter().map(|measures| value(measures, name)).collect();
+fn over_seeds(runs: &[&Measures], name: &str) -> (Vec<f64>, Summary) {
+    let values: Vec<f64> = runs.iter().map(|measures| value(measures, name)).collect();
     let summary = summary(&values);
     (values, summary)
 }
@@ -73,25 +77,37 @@ const IMPROVED: [&str; 2] = ["return_mean", "return_best"];
 fn baseline<'a, 'b>(rows: &'a [Row<'b>], case: &Case) -> Option<&'a Row<'b>> {
     let ppo = rows
         .iter()
-        .find(|(other, _)| other.is_ppo() && other.env() == case.env())?;
-    (ppo.0.label != case.label).then_some(ppo)
+        .find(|row| row.case.is_ppo() && row.case.env() == case.env())?;
+    (ppo.case.label != case.label).then_some(ppo)
 }
 
 /// How probable it is that a run of a case is better than one of independent PPO, where both have many seeds.
 fn improvements<'a>(rows: &[Row<'a>]) -> Vec<(&'a Case, &'static str, Summary)> {
     let mut found = Vec::new();
-    for (case, seeds) in rows.iter().filter(|(_, seeds)| seeds.len() >= MANY) {
-        let Some((_, others)) = baseline(rows, case).filter(|(_, others)| others.len() >= MANY) else {
+    for row in rows.iter().filter(|row| row.runs.len() >= MANY) {
+        let Some(other) = baseline(rows, row.case).filter(|other| other.runs.len() >= MANY) else {
             continue;
         };
         for name in IMPROVED {
-            let ((own, _), (theirs, _)) = (over_seeds(seeds, name), over_seeds(others, name));
+            let ((own, _), (theirs, _)) = (over_seeds(&row.runs, name), over_seeds(&other.runs, name));
             if own.iter().chain(&theirs).all(|value| !value.is_nan()) {
-                found.push((*case, name, improvement(&own, &theirs)));
+                found.push((row.case, name, improvement(&own, &theirs)));
             }
         }
     }
     found
+}
+
+/// The cases that lack seeds, and which.
+fn missing<'a>(plan: &'a Plan, rows: &[Row]) -> Vec<(&'a Case, Vec<u64>)> {
+    let of_case = |case: &'a Case| {
+        let row = rows.iter().find(|row| row.case.label == case.label);
+        let there = |seed: &u64| row.is_some_and(|row| row.seeds.contains(seed));
+        let seeds: Vec<u64> = case.seeds.iter().copied().filter(|seed| !there(seed)).collect();
+        (case, seeds)
+    };
+    let all = plan.cases.iter().map(of_case);
+    all.filter(|(_, seeds)| !seeds.is_empty()).collect()
 }
 
 /// Seeds in words: `1 to 5`, `1 to 3, 7`.
@@ -114,7 +130,12 @@ fn line(cells: impl IntoIterator<Item = String>) -> String {
 
 /// The table for people.
 pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
-    let mut text = format!("# stein reproduce {}, scale {}\n\n", plan.name, plan.scale);
+    let mut text = format!(
+        "# {} reproduce {}, scale {}\n\n",
+        program::name(),
+        plan.name,
+        plan.scale
+    );
     let same = plan.cases.windows(2).all(|pair| pair[0].seeds == pair[1].seeds);
     let many = |case: &Case| case.seeds.len() >= MANY;
     text += &match plan.cases.first().map_or(&[][..], |case| &case.seeds) {
@@ -138,13 +159,23 @@ pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
         text += &format!("{whose} [its 95 % bootstrap interval]");
     }
     text += ". ";
-    text += &format!("{} episodes a policy, acting by their means", plan.episodes);
+    text += &format!("{} episodes per policy with mean actions", plan.episodes);
     if plan.cases.iter().any(|case| case.stochastic) {
-        text += " (`_sampled`: by sampled actions)";
+        text += " (`_sampled`: with sampled actions)";
     }
     text += &format!("; stein {}.", env!("CARGO_PKG_VERSION"));
-    if rows.len() < plan.cases.len() {
-        text += &format!(" {} of {} cases so far.", rows.len(), plan.cases.len());
+    let missing = missing(plan, rows);
+    if !missing.is_empty() {
+        let (done, all) = (
+            rows.iter().map(|row| row.seeds.len()).sum::<usize>(),
+            plan.cases.iter().map(|case| case.seeds.len()).sum::<usize>(),
+        );
+        let each = missing.iter().map(|(case, seeds)| match seeds[..] == case.seeds {
+            true => case.label.clone(),
+            false => format!("{} ({})", case.label, in_words(seeds)),
+        });
+        let each = each.collect::<Vec<_>>().join(", ");
+        text += &format!(" **{done} of {all} runs so far; missing: {each}.**");
     }
     let names = names(rows);
     let head = |first: &[&str]| {
@@ -157,9 +188,9 @@ pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
     let paper = format!("paper's {}", plan.answer());
     let first: &[&str] = if published { &["case", &paper] } else { &["case"] };
     text += &head(first);
-    for (case, seeds) in rows {
+    for Row { case, runs, .. } in rows {
         let cells = names.iter().map(|name| {
-            let (values, summary) = over_seeds(seeds, name);
+            let (values, summary) = over_seeds(runs, name);
             in_digits(name, &values, summary)
         });
         let paper = published.then(|| number("", case.paper.unwrap_or(f64::NAN)));
@@ -167,8 +198,8 @@ pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
     }
     text += "\nEvery seed:";
     text += &head(&["case", "seed"]);
-    for (case, seeds) in rows {
-        for (seed, measures) in case.seeds.iter().zip(seeds) {
+    for Row { case, seeds, runs } in rows {
+        for (seed, measures) in seeds.iter().zip(runs) {
             let cells = names.iter().map(|name| number(name, value(measures, name)));
             text += &line([case.title.clone(), seed.to_string()].into_iter().chain(cells));
         }
@@ -187,10 +218,10 @@ pub fn markdown(plan: &Plan, rows: &[Row]) -> String {
 
 /// The measure that answers the experiment, of all cases of a task: every seed a point.
 pub fn figure(plan: &Plan, rows: &[Row], task: &str) -> Figure {
-    let of_task = rows.iter().filter(|(case, _)| case.task() == task);
+    let of_task = rows.iter().filter(|row| row.case.task() == task);
     let cases: Vec<(&str, Vec<f64>, Summary)> = of_task
-        .map(|(case, seeds)| {
-            let (values, summary) = over_seeds(seeds, plan.answer());
+        .map(|Row { case, runs, .. }| {
+            let (values, summary) = over_seeds(runs, plan.answer());
             (&case.title[..], values, summary)
         })
         .collect();
@@ -208,10 +239,10 @@ pub fn figure(plan: &Plan, rows: &[Row], task: &str) -> Figure {
 /// The table as comma-separated values: a line for each case and measure.
 pub fn csv(plan: &Plan, rows: &[Row]) -> String {
     let mut text = String::from("case,title,task,measure,seeds,centre,low,high,paper\n");
-    for (case, seeds) in rows {
-        let own = seeds.first().into_iter().flat_map(|first| *first);
+    for Row { case, runs, .. } in rows {
+        let own = runs.first().into_iter().flat_map(|first| *first);
         for (name, _) in own {
-            let (values, summary) = over_seeds(seeds, name);
+            let (values, summary) = over_seeds(runs, name);
             let [low, high] = summary.interval.unwrap_or([f64::NAN; 2]);
             let [centre, low, high] = [summary.centre, low, high].map(cell);
             let (title, task) = (quoted(&case.title), case.task());
@@ -231,8 +262,8 @@ pub fn csv(plan: &Plan, rows: &[Row]) -> String {
 pub fn answer_csv(plan: &Plan, rows: &[Row]) -> String {
     let further: String = plan.columns.keys().map(|name| format!(",{name}")).collect();
     let mut text = format!("method,title,task,measure,seeds,mean,low,high,paper{further}\n");
-    for (case, seeds) in rows {
-        let (values, summary) = over_seeds(seeds, plan.answer());
+    for Row { case, runs, .. } in rows {
+        let (values, summary) = over_seeds(runs, plan.answer());
         let [low, high] = summary.interval.unwrap_or([f64::NAN; 2]);
         let mut cells = vec![
             case.label.clone(),
@@ -243,7 +274,7 @@ pub fn answer_csv(plan: &Plan, rows: &[Row]) -> String {
         ];
         let paper = case.paper.unwrap_or(f64::NAN);
         cells.extend([summary.centre, low, high, paper].map(cell));
-        cells.extend(plan.columns.values().map(|name| cell(over_seeds(seeds, name).1.centre)));
+        cells.extend(plan.columns.values().map(|name| cell(over_seeds(runs, name).1.centre)));
         text += &(cells.join(",") + "\n");
     }
     text
@@ -253,8 +284,8 @@ pub fn answer_csv(plan: &Plan, rows: &[Row]) -> String {
 pub fn runs_csv(rows: &[Row]) -> String {
     let names = names(rows);
     let mut text = format!("case,seed,{}\n", names.join(","));
-    for (case, seeds) in rows {
-        for (seed, measures) in case.seeds.iter().zip(seeds) {
+    for Row { case, seeds, runs } in rows {
+        for (seed, measures) in seeds.iter().zip(runs) {
             let cells: Vec<String> = names.iter().map(|name| cell(value(measures, name))).collect();
             text += &format!("{},{seed},{}\n", case.label, cells.join(","));
         }
@@ -282,10 +313,10 @@ fn quoted(text: &str) -> String {
 
 /// The table for programs.
 pub fn as_json(plan: &Plan, rows: &[Row]) -> Value {
-    let cases = rows.iter().map(|(case, seeds)| {
-        let own = seeds.first().into_iter().flat_map(|first| *first);
+    let cases = rows.iter().map(|Row { case, seeds, runs }| {
+        let own = runs.first().into_iter().flat_map(|first| *first);
         let each = own.map(|(name, _)| {
-            let (values, summary) = over_seeds(seeds, name);
+            let (values, summary) = over_seeds(runs, name);
             let mut measure = json!({ "mean": student(&values).0, "interval": summary.interval, "seeds": values });
             if values.len() >= MANY {
                 measure["interquartile_mean"] = json!(summary.centre);
@@ -293,7 +324,7 @@ pub fn as_json(plan: &Plan, rows: &[Row]) -> Value {
             (name.clone(), measure)
         });
         let measures: Map<_, _> = each.collect();
-        json!({ "label": case.label, "title": case.title, "task": case.task(), "seeds": case.seeds, "paper": case.paper, "measures": measures })
+        json!({ "label": case.label, "title": case.title, "task": case.task(), "seeds": seeds, "paper": case.paper, "measures": measures })
     });
     let mut seeds: Vec<u64> = Vec::new();
     for seed in plan.cases.iter().flat_map(|case| &case.seeds) {
@@ -314,6 +345,7 @@ pub fn as_json(plan: &Plan, rows: &[Row]) -> Value {
             "label": case.label, "measure": measure, "probability": summary.centre, "interval": summary.interval
         })).collect::<Vec<_>>(),
         "stein_version": env!("CARGO_PKG_VERSION"),
+        "missing": missing(plan, rows).into_iter().map(|(case, seeds)| (case.label.clone(), json!(seeds))).collect::<Map<_, _>>(),
         "cases": cases.collect::<Vec<_>>(),
     })
 }
@@ -321,6 +353,21 @@ pub fn as_json(plan: &Plan, rows: &[Row]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn plan(scale: &str, cases: Vec<Case>) -> Plan {
+        Plan {
+            name: "x".into(),
+            source: "x.toml".into(),
+            scale: scale.into(),
+            curve: Default::default(),
+            question: String::new(),
+            measure: None,
+            columns: Default::default(),
+            episodes: 1,
+            cases,
+            out: "x".into(),
+        }
+    }
 
     #[test]
     fn seeds_are_told_in_words() {
@@ -339,20 +386,14 @@ mod tests {
         ];
         let case = |label: &str| Case::named(label, vec![4]);
         let (a, b) = (case("a"), case("b"));
-        let rows = [(&a, vec![&one]), (&b, vec![&two])];
-        assert_eq!(names(&rows), ["ways", "velocity", "wall_seconds"]);
-        let plan = Plan {
-            name: "x".into(),
-            source: "x.toml".into(),
-            scale: "smoke".into(),
-            curve: Default::default(),
-            question: String::new(),
-            measure: None,
-            columns: Default::default(),
-            episodes: 1,
-            cases: vec![case("a"), case("b")],
-            out: "x".into(),
+        let row = |case, measures| Row {
+            case,
+            seeds: vec![4],
+            runs: vec![measures],
         };
+        let rows = [row(&a, &one), row(&b, &two)];
+        assert_eq!(names(&rows), ["ways", "velocity", "wall_seconds"]);
+        let plan = plan("smoke", vec![case("a"), case("b")]);
         let text = markdown(&plan, &rows);
         assert!(text.contains("Seed 4 alone"), "{text}");
         assert!(
@@ -362,6 +403,28 @@ mod tests {
         assert!(text.contains("| b | 4 | 3.000 | 0.500 | 1.0 |\n"), "{text}");
         let json = as_json(&plan, &rows);
         assert_eq!(json["cases"][0]["measures"].as_object().unwrap().len(), 2);
+        assert_eq!(json["missing"], json!({}));
+        assert!(!text.contains("so far"), "{text}");
+    }
+
+    #[test]
+    fn a_partial_table_says_what_is_missing() {
+        let measures: Measures = vec![("ways".into(), 2.0)];
+        let plan = plan(
+            "smoke",
+            vec![Case::named("a", vec![1, 2, 3]), Case::named("b", vec![1, 2, 3])],
+        );
+        let rows = [Row {
+            case: &plan.cases[0],
+            seeds: vec![2],
+            runs: vec![&measures],
+        }];
+        let text = markdown(&plan, &rows);
+        assert!(text.contains("**1 of 6 runs so far; missing: a (1, 3), b.**"), "{text}");
+        assert!(text.contains("| a | 2 | 2.000 |\n"), "the seed that is there: {text}");
+        let json = as_json(&plan, &rows);
+        assert_eq!(json["missing"], json!({ "a": [1, 3], "b": [1, 2, 3] }));
+        assert_eq!(json["cases"][0]["seeds"], json!([2]));
     }
 
     #[test]
@@ -372,19 +435,19 @@ mod tests {
         let seeds: Vec<u64> = (1..=10).collect();
         let case = |label: &str, method: &str| Case::of(label, seeds.clone(), "hopper", method);
         let (a, b) = (case("a", "ppo"), case("b", "qd"));
-        let rows = [(&a, low.iter().collect()), (&b, high.iter().collect())];
-        let plan = Plan {
-            name: "x".into(),
-            source: "x.toml".into(),
-            scale: "paper".into(),
-            curve: Default::default(),
-            question: String::new(),
-            measure: None,
-            columns: Default::default(),
-            episodes: 1,
-            cases: vec![case("a", "ppo"), case("b", "qd")],
-            out: "x".into(),
-        };
+        let rows = [
+            Row {
+                case: &a,
+                seeds: seeds.clone(),
+                runs: low.iter().collect(),
+            },
+            Row {
+                case: &b,
+                seeds: seeds.clone(),
+                runs: high.iter().collect(),
+            },
+        ];
+        let plan = plan("paper", vec![case("a", "ppo"), case("b", "qd")]);
         let text = markdown(&plan, &rows);
         assert!(
             text.contains("Over seeds 1 to 10: interquartile mean [its 95 % bootstrap interval]"),
@@ -413,7 +476,11 @@ mod tests {
             cases: vec![published],
             ..plan
         };
-        let rows = [(&plan.cases[0], high.iter().collect())];
+        let rows = [Row {
+            case: &plan.cases[0],
+            seeds: seeds.clone(),
+            runs: high.iter().collect(),
+        }];
         let text = markdown(&plan, &rows);
         assert!(text.contains("| case | paper's return_mean | return_mean |"), "{text}");
         assert!(text.contains("| b | 1.360 | 104.5 ["), "{text}");

@@ -1,20 +1,20 @@
 //! Exact continuous collision of a moving point with axis-aligned rectangles.
 //!
 //! ```text
-//! one leg:   p → p + v·t, cut at the first entry of an open rectangle (slab test);
-//!            there the velocity across the face becomes 0
-//! one move:  a leg, then a leg along the face for the time left
+//! one leg:   p → p + v·t, cut at the first entry into an open rectangle (slab test);
+//!            there the velocity normal to the face becomes 0
+//! one move:  a leg, then a leg along the face for the remaining time
 //! ```
 //!
-//! Two legs always suffice: every impact takes one of the two components of the velocity, so after a second impact the
-//! point rests. Only the *open* rectangles are solid: a point may touch a wall and slide along it. Which side of a face
-//! a point is on is decided by comparing coordinates, never by arithmetic, and a contact gets the coordinate of the
-//! face itself, so rounding cannot carry a point into a wall at any speed. A convex corner hit exactly counts as a hit
-//! of its vertical face.
+//! Two legs always suffice: every impact removes one of the two velocity components, so after a second impact the point
+//! is at rest. Only the *open* rectangles are solid: a point may touch a wall and slide along it. The side of a face
+//! that a point is on is decided by comparing coordinates, never by arithmetic, and a contact gets the exact coordinate
+//! of the face, so rounding cannot carry a point into a wall at any speed. Hitting a convex corner exactly counts as
+//! hitting its vertical face.
 //!
 //! Reference for the slab test: Kay and Kajiya 1986, "Ray tracing complex scenes".
 
-/// A place or a velocity in the plane.
+/// A position or a velocity in the plane.
 pub type Point = [f64; 2];
 
 /// An axis-aligned rectangle: [x least, y least, x largest, y largest].
@@ -25,12 +25,12 @@ pub fn inside(point: Point, rectangle: &Rectangle) -> bool {
     (0..2).all(|axis| rectangle[axis] < point[axis] && point[axis] < rectangle[axis + 2])
 }
 
-/// Whether two rectangles share an inner point.
+/// Whether the interiors of two rectangles overlap.
 pub fn overlap(a: &Rectangle, b: &Rectangle) -> bool {
     (0..2).all(|axis| a[axis].max(b[axis]) < a[axis + 2].min(b[axis + 2]))
 }
 
-/// What a point cannot enter: walls, and everything outside of a square arena.
+/// What a point cannot enter: walls, and everything outside the square arena.
 #[derive(Clone, Debug)]
 pub struct Solids {
     rectangles: Vec<Rectangle>,
@@ -40,14 +40,15 @@ impl Solids {
     /// The arena [-half_width, half_width]² with these walls.
     pub fn new(half_width: f64, walls: &[Rectangle]) -> Self {
         let mut matter = matter(half_width, walls);
-        // Bridges come first, so that a point that lands on the seam of a floor hits the floor and not a face inside.
+        // Bridges come first, so that a point that lands on the seam of a floor hits the floor and not a face inside
+        // it.
         let mut rectangles = bridges(&matter);
         rectangles.append(&mut matter);
         Solids { rectangles }
     }
 
-    /// Moves a point for a time, at constant velocity but for impacts, which stop the component across the face.
-    /// Returns where the path bends (its end, if it is straight): from there to the end the way is straight again.
+    /// Moves a point for a time at constant velocity, except for impacts, which stop the component normal to the face.
+    /// Returns where the path bends (its end, if it is straight); from there to the end it is straight.
     pub fn advance(&self, position: &mut Point, velocity: &mut Point, time: f64) -> Point {
         let left = self.leg(position, velocity, time);
         let bend = *position;
@@ -57,13 +58,13 @@ impl Solids {
         bend
     }
 
-    /// One straight leg; returns the time left after an impact, 0 if there was none.
+    /// One straight leg; returns the time left after an impact, or 0 if there was none.
     fn leg(&self, position: &mut Point, velocity: &mut Point, time: f64) -> f64 {
         let from = *position;
         let mut end = [from[0] + velocity[0] * time, from[1] + velocity[1] * time];
         let (mut fraction, mut axis) = (1.0, None);
-        // Each cut moves the end to a face nearer to `from`, so this ends; a second pass is needed only where the
-        // rounding of a cut has moved the end into a rectangle seen before.
+        // Each cut moves the end to a face nearer to `from`, so this terminates; a second pass is needed only if the
+        // rounding of a cut has moved the end into a rectangle checked before.
         let mut cut = true;
         while cut {
             cut = false;
@@ -100,7 +101,7 @@ fn matter(half_width: f64, walls: &[Rectangle]) -> Vec<Rectangle> {
     matter
 }
 
-/// A point where two walls touch by their corners alone: a crack of no width, through which a point could slip.
+/// A point where two walls touch only at their corners: a gap of zero width, through which a point could slip.
 pub fn crack(half_width: f64, walls: &[Rectangle]) -> Option<Point> {
     let matter = matter(half_width, walls);
     // Whether something solid fills the quadrant next to the point in the direction of these signs.
@@ -118,7 +119,7 @@ pub fn crack(half_width: f64, walls: &[Rectangle]) -> Option<Point> {
     };
     for &[left, _, right, top] in walls {
         for &[other_left, other_bottom, other_right, _] in walls {
-            // The other wall stands on the upper right corner of this one, or on the upper left.
+            // The other wall touches the upper right corner of this one, or the upper left.
             for (x, other_x, sign) in [(right, other_left, 1.0), (left, other_right, -1.0)] {
                 let point = [x, top];
                 let meet = x == other_x && top == other_bottom;
@@ -135,13 +136,13 @@ pub fn crack(half_width: f64, walls: &[Rectangle]) -> Option<Point> {
 struct Entry {
     /// The point of entry, on the face.
     point: Point,
-    /// The share of the segment before it.
+    /// The fraction of the segment before it.
     fraction: f64,
-    /// The axis across the face.
+    /// The axis normal to the face.
     axis: usize,
 }
 
-/// The first entry of the segment into the open rectangle. The segment begins outside of it or on its boundary.
+/// The first entry of the segment into the open rectangle. The segment starts outside it or on its boundary.
 fn entry(from: Point, to: Point, rectangle: &Rectangle) -> Option<Entry> {
     let (mut enters, mut leaves, mut hit) = (f64::NEG_INFINITY, f64::INFINITY, None);
     for axis in 0..2 {
@@ -180,8 +181,8 @@ fn entry(from: Point, to: Point, rectangle: &Rectangle) -> Option<Entry> {
     })
 }
 
-/// Rectangles that close the seams between solids which share a piece of an edge. Each lies within the two and has the
-/// seam inside; without them a point could slide along the seam, being strictly inside of neither.
+/// Rectangles that close the seams between solids that share part of an edge. Each lies within the two and contains the
+/// seam; without them a point could slide along the seam, strictly inside neither.
 fn bridges(solids: &[Rectangle]) -> Vec<Rectangle> {
     let mut bridges = Vec::new();
     for a in solids {
@@ -216,7 +217,7 @@ mod tests {
     fn sliding_keeps_the_tangential_velocity_and_the_time_left() {
         let wall = [[0.5, -1.0, 1.0, 1.0]];
         assert_eq!(moved(&wall, [0.0, 0.0], [1.0, 0.25], 1.0), ([0.5, 0.25], [0.0, 0.25]));
-        // Beyond the end of the wall nothing holds it back, but the lost component stays lost.
+        // Beyond the end of the wall nothing blocks it, but the lost component stays lost.
         assert_eq!(moved(&wall, [0.25, 0.0], [0.5, 1.0], 1.5), ([0.5, 1.5], [0.0, 1.0]));
         assert_eq!(moved(&[], [0.0, 0.0], [3.0, -4.0], 1.0), ([2.0, -2.0], [0.0, 0.0]));
     }
@@ -264,7 +265,7 @@ mod tests {
         assert_eq!(crack(2.0, &[a, [-2.0, -2.0, -1.0, 0.5]]), None);
     }
 
-    /// Whether a segment meets the rectangle shrunk by a hair: separating axes, another way than the slab test.
+    /// Whether a segment meets the slightly shrunk rectangle, by separating axes: independent of the slab test.
     fn crosses(a: Point, b: Point, rectangle: &Rectangle) -> bool {
         let hair = 1e-9;
         let [x0, y0, x1, y1] = *rectangle;

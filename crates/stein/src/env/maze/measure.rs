@@ -1,4 +1,4 @@
-//! What is measured of episodes in the maze; `docs/maze.md` holds the formulas.
+//! Metrics of episodes in the maze; `docs/maze.md` has the formulas.
 
 use std::collections::HashSet;
 
@@ -7,19 +7,19 @@ use super::ways::{Way, Ways};
 use super::{MazeConfig, SIGNALS};
 use crate::env::{Episode, Measure};
 
-/// The positions of an episode's states.
+/// The positions of an episode.
 pub fn positions(episode: &Episode) -> Vec<Point> {
     let states = episode.signals.chunks_exact(SIGNALS.len());
     states.map(|state| [state[0], state[1]]).collect()
 }
 
-/// The distance of two points.
+/// The distance between two points.
 pub fn distance(a: Point, b: Point) -> f64 {
-    // Not hypot: that of the system's library differs from one version to the next.
+    // Not hypot: its results differ between versions of the system library.
     ((a[0] - b[0]).powi(2) + (a[1] - b[1]).powi(2)).sqrt()
 }
 
-/// Mean distance to the goal at the end, and share of the episodes that end inside the goal circle.
+/// Mean final distance to the goal, and fraction of the episodes that end inside the goal circle.
 pub fn of_policy(maze: &MazeConfig, episodes: &[Episode]) -> Vec<Measure> {
     if episodes.is_empty() {
         return Vec::new();
@@ -34,7 +34,7 @@ pub fn of_policy(maze: &MazeConfig, episodes: &[Episode]) -> Vec<Measure> {
     ]
 }
 
-/// Coverage, mean pairwise distance, number of ways and share of successful policies.
+/// Coverage, mean pairwise distance, number of ways and fraction of successful policies.
 pub fn of_ensemble(maze: &MazeConfig, policies: &[Vec<Episode>]) -> Vec<Measure> {
     if policies.is_empty() {
         return Vec::new();
@@ -63,8 +63,8 @@ pub fn of_ensemble(maze: &MazeConfig, policies: &[Vec<Episode>]) -> Vec<Measure>
 
 /// The way from the start to the first entry of the goal circle; none if the episode does not end inside the circle.
 ///
-/// The path is drawn on to the centres of start and goal, so that the ways of all episodes have the same ends. Both
-/// additions are free of walls, for the start square and the goal circle are.
+/// The path is extended to the centres of start and goal, so that the ways of all episodes have the same endpoints.
+/// Both extensions are free of walls, because the start square and the goal circle are.
 pub fn way_of_episode(maze: &MazeConfig, ways: &Ways, episode: &Episode) -> Option<Way> {
     let states = positions(episode);
     if distance(*states.last()?, maze.goal) > maze.goal_radius {
@@ -83,7 +83,7 @@ pub fn way_of_episode(maze: &MazeConfig, ways: &Ways, episode: &Episode) -> Opti
     Some(ways.of(&path))
 }
 
-/// The way that most of a policy's successful episodes take, the earliest of them where several are as frequent.
+/// The way of most of a policy's successful episodes, the earliest in a tie.
 pub fn way_of_policy(maze: &MazeConfig, ways: &Ways, episodes: &[Episode]) -> Option<Way> {
     let taken: Vec<Way> = episodes
         .iter()
@@ -102,7 +102,7 @@ fn success_rate(maze: &MazeConfig, episodes: &[Episode]) -> f64 {
     mean(episodes.iter().map(|episode| f64::from(success(positions(episode)))))
 }
 
-/// Share of the free cells that any path crosses.
+/// Fraction of the free cells that any path crosses.
 fn coverage(maze: &MazeConfig, paths: &[Vec<Vec<Point>>]) -> f64 {
     let mut grid = Grid::new(maze.half_width, maze.cell, &maze.walls);
     for path in paths.iter().flatten() {
@@ -116,7 +116,7 @@ fn coverage(maze: &MazeConfig, paths: &[Vec<Vec<Point>>]) -> f64 {
     grid.share()
 }
 
-/// Mean over pairs of policies, over their episodes of equal number, and over time, of the distance of the positions.
+/// Mean distance of positions over pairs of policies, episodes with the same number, and time.
 fn pairwise_distance(paths: &[Vec<Vec<Point>>]) -> f64 {
     let pairs = (0..paths.len()).flat_map(|i| (i + 1..paths.len()).map(move |j| (i, j)));
     mean(pairs.map(|(i, j)| {
@@ -125,7 +125,7 @@ fn pairwise_distance(paths: &[Vec<Vec<Point>>]) -> f64 {
     }))
 }
 
-/// The mean; 0 of nothing.
+/// The mean; 0 if empty.
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0usize), |(sum, count), value| (sum + value, count + 1));
     sum / count.max(1) as f64
@@ -152,7 +152,7 @@ struct Grid {
 impl Grid {
     fn new(half_width: f64, cell: f64, walls: &[Rectangle]) -> Self {
         let side = cells_of_side(half_width, cell);
-        // A centre on the face of a wall counts as free, whichever way its coordinate was rounded.
+        // A centre on the face of a wall counts as free, whatever the rounding of its coordinate.
         let hair = 1e-9 * cell;
         let solid: Vec<Rectangle> = walls
             .iter()
@@ -174,7 +174,7 @@ impl Grid {
     }
 
     fn index(&self, coordinate: f64) -> usize {
-        // The cast takes what is below 0 to 0.
+        // The cast maps negative values to 0.
         (((coordinate + self.half_width) / self.cell) as usize).min(self.side - 1)
     }
 
@@ -208,7 +208,7 @@ impl Grid {
 
 /// Number of cells along a side of the arena; the last one may stick out.
 pub fn cells_of_side(half_width: f64, cell: f64) -> usize {
-    // 1e-9 less, so that 4 / 0.1 is 40 however it is rounded.
+    // Minus 1e-9, so that 4 / 0.1 is 40 whatever the rounding.
     ((2.0 * half_width / cell - 1e-9).ceil() as usize).max(1)
 }
 
@@ -299,7 +299,7 @@ mod tests {
         let ways = Ways::new(maze.half_width, &maze.walls);
         let way = |path: &[Point]| way_of_episode(&maze, &ways, &episode(path));
         let direct = way(&[[0.0, -1.7], [0.0, 0.0]]);
-        // Through the goal within one step, round the bar on the right, and back.
+        // Through the goal within one step, around the bar on the right, and back.
         let round = [[0.9, 0.0], [0.9, 0.6], [0.0, 0.6], [0.0, 0.0]];
         let after = [
             &[[0.02, -1.7], [0.02, -0.4], [0.02, 0.4], [0.3, -0.4], [0.9, -0.4]],

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! v ← v + dt·(force·a - drag·v)              a in [-1, 1]²
-//! x ← x + dt·v                               with impacts that stop v across the wall, and sliding along it
+//! x ← x + dt·v                               impacts stop the normal velocity; the point slides along the wall
 //! r = exp(-|x - goal|)
 //! ```
 //!
-//! Start, goal and reward are those of Section 5 of the paper; walls, dynamics and horizon are not published and are
-//! ours. `docs/maze.md` has the drawing and the definition of every metric.
+//! Start, goal and reward are those of Section 5 of the paper; walls, dynamics and horizon are unpublished and ours.
+//! `docs/maze.md` has a drawing and the definition of every metric.
 
 pub mod collision;
 mod measure;
@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::plot::{Figure, Map, Trail};
 use crate::rng::Stream;
 
-/// What `stein envs` says of the maze.
+/// Description for `stein envs`.
 pub const ABOUT: &str = "a point with inertia in a 2-D maze; reward exp(-distance to the goal)";
 
 /// Names of the signals.
@@ -51,23 +51,23 @@ pub struct MazeConfig {
     pub half_width: f64,
     /// Solid rectangles [x0, y0, x1, y1].
     pub walls: Vec<[f64; 4]>,
-    /// Where episodes begin, at rest.
+    /// Where episodes start, at rest.
     pub start: [f64; 2],
-    /// Largest deviation of each coordinate of the start; uniformly distributed.
+    /// Maximum noise on each coordinate of the start; uniform.
     pub start_noise: f64,
     /// Centre of the goal circle.
     pub goal: [f64; 2],
     /// Radius of the goal circle.
     pub goal_radius: f64,
-    /// Acceleration by a full action.
+    /// Acceleration at full action.
     pub force: f64,
     /// Deceleration per unit of velocity.
     pub drag: f64,
-    /// Time of one step.
+    /// Time per step.
     pub dt: f64,
-    /// Steps of an episode.
+    /// Steps per episode.
     pub horizon: usize,
-    /// Side of the cells that coverage counts.
+    /// Side of the cells used for coverage.
     pub cell: f64,
 }
 
@@ -76,7 +76,7 @@ impl Default for MazeConfig {
         MazeConfig {
             half_width: 2.0,
             walls: vec![
-                // A comb across the way up, with gates between its teeth and round its ends.
+                // A comb across the way up, with gates between its teeth and around its ends.
                 [-1.4, -1.05, -0.85, -0.75],
                 [-0.5, -1.05, -0.15, -0.75],
                 [0.15, -1.05, 0.5, -0.75],
@@ -101,7 +101,7 @@ impl Default for MazeConfig {
 }
 
 impl MazeConfig {
-    /// The maze seen from above, without paths; the ways of the default maze are labelled at their gates.
+    /// The maze from above, without paths; the ways of the default maze are labelled at their gates.
     pub fn map(&self) -> Map {
         let h = self.half_width;
         let below_gates = [-1.7, -0.675, 0.0, 0.675, 1.7].map(|x| [x, -1.2]);
@@ -122,19 +122,19 @@ impl MazeConfig {
         }
     }
 
-    /// The way that most of a policy's successful episodes take; none if no episode ends inside the goal circle.
+    /// The way of most of a policy's successful episodes; none if no episode ends inside the goal circle.
     pub fn way(&self, episodes: &[Episode]) -> Option<Way> {
         measure::way_of_policy(self, &Ways::new(self.half_width, &self.walls), episodes)
     }
 
-    /// The name of a way ("centre", "inner left", …), if it is one of the five simple ones of the default maze.
+    /// The name of a way ("centre", "inner left", …), if it is one of the five simple ways of the default maze.
     pub fn name_of_way(&self, way: &Way) -> Option<&'static str> {
         let ways = Ways::new(self.half_width, &self.walls);
         let named = SHORTEST.iter().find(|(_, path)| ways.of(path) == *way);
         named.filter(|_| self.has_named_ways()).map(|(name, _)| *name)
     }
 
-    /// Whether start, goal and walls are the default ones, to which the names of the ways belong.
+    /// Whether start, goal and walls are the defaults, for which the names of the ways hold.
     fn has_named_ways(&self) -> bool {
         let default = MazeConfig::default();
         let place = |maze: &MazeConfig| (maze.half_width, maze.start, maze.goal);
@@ -160,7 +160,7 @@ impl Task for MazeConfig {
         0.01
     }
 
-    /// The mean place of a path, in 20 × 20 cells.
+    /// The mean position of a path, in 20 × 20 cells.
     fn grid(&self) -> Option<Grid> {
         let axis = |signal| Axis {
             signal,
@@ -204,7 +204,7 @@ impl Task for MazeConfig {
     }
 }
 
-/// The maze as an environment. Made by [`MazeConfig`], which checks the settings first.
+/// The maze as an environment. Created by [`MazeConfig`], which checks the settings first.
 #[derive(Clone, Debug)]
 struct Maze {
     spec: Spec,

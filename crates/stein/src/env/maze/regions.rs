@@ -1,7 +1,7 @@
 //! The connected regions of free space, exactly.
 //!
-//! The faces of all walls cut the arena into a lattice whose cells are wholly solid or wholly free, however narrow a
-//! gap is. Free cells that share an edge are connected.
+//! The faces of all walls cut the arena into a lattice whose cells are entirely solid or entirely free, however narrow
+//! a gap is. Free cells that share an edge are connected.
 
 use super::collision::{Point, Rectangle};
 
@@ -9,7 +9,7 @@ use super::collision::{Point, Rectangle};
 pub struct Regions {
     /// Lattice lines of each axis, ascending.
     lines: [Vec<f64>; 2],
-    /// Region of each cell, row after row; none where it is solid.
+    /// Region of each cell, row after row; none if it is solid.
     regions: Vec<Option<usize>>,
 }
 
@@ -39,7 +39,7 @@ impl Regions {
         Regions { lines, regions }
     }
 
-    /// Whether free space connects two points; a point on a face belongs to every region it touches.
+    /// Whether two points are connected through free space; a point on a face belongs to every region it touches.
     pub fn connected(&self, a: Point, b: Point) -> bool {
         let there: Vec<usize> = self.around(b).collect();
         self.around(a).any(|region| there.contains(&region))
@@ -58,7 +58,7 @@ impl Regions {
     }
 }
 
-/// Numbers the connected sets of cells that are not solid.
+/// Numbers the connected sets of non-solid cells.
 fn flood(solid: &[bool], columns: usize) -> Vec<Option<usize>> {
     let mut regions = vec![None; solid.len()];
     let mut frontier = Vec::new();

@@ -79,7 +79,7 @@ fn every_named_way_can_be_driven_and_has_its_own_signature() {
         ways.push(way);
     }
     assert_eq!([&ways[2], &ways[3], &ways[4]].map(Vec::len), [0, 1, 2]);
-    // Through the outer gate and over the bar: a way without a name.
+    // Through the outer gate and over the bar: an unnamed way.
     let over = [[1.7, -1.2], [1.7, -0.3], [1.1, 0.6], [0.5, 0.58], [0.0, 0.0]];
     let way = maze.way(&[drive(&maze, 1, follow(&over))]).unwrap();
     assert_eq!(maze.name_of_way(&way), None);
@@ -99,7 +99,7 @@ fn the_shortest_paths_are_as_documented() {
     for ((name, path), expected) in SHORTEST.iter().zip([3.431, 2.021, 1.7, 2.021, 3.431]) {
         assert!((length(path) - expected).abs() < 1e-3, "{name}: {}", length(path));
         assert!(path.windows(2).all(|leg| free(leg[0], leg[1])), "{name} is blocked");
-        // Every bend is taut: any short cut across it runs into a wall. A taut path is the shortest of its way.
+        // Every bend is taut: any short cut across it hits a wall. A taut path is the shortest of its way.
         for bend in path.windows(3) {
             let short_cut = [0, 1].map(|i| bend[1][i] + 1e-3 * (0.5 * (bend[0][i] + bend[2][i]) - bend[1][i]));
             assert!(

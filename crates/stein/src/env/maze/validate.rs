@@ -1,4 +1,4 @@
-//! Which settings of the maze are possible.
+//! Validation of maze settings.
 
 use super::MazeConfig;
 use super::collision::{Point, Rectangle, crack, overlap};
@@ -6,7 +6,7 @@ use super::measure::{cells_of_side, distance};
 use super::regions::Regions;
 use crate::error::{Error, Result};
 
-/// The largest size, force or time: beyond it products of settings could overflow.
+/// The largest size, force or time: above it products of settings could overflow.
 const LARGEST: f64 = 1e6;
 
 /// Longest episode.
@@ -18,7 +18,7 @@ const CELLS: usize = 10_000_000;
 /// Most walls.
 const WALLS: usize = 1000;
 
-/// Refuses impossible settings.
+/// Rejects invalid settings.
 pub fn validate(maze: &MazeConfig) -> Result<()> {
     numbers(maze)?;
     walls(maze)?;
@@ -58,7 +58,7 @@ fn numbers(maze: &MazeConfig) -> Result<()> {
     }
     if maze.drag * maze.dt > 1.0 {
         return refuse(format!(
-            "env.drag times env.dt is {}, so that a step would turn the velocity round; lower one of them until the product \
+            "env.drag times env.dt is {}, so a step would reverse the velocity; lower one of them until the product \
              is at most 1",
             maze.drag * maze.dt
         ));
@@ -128,7 +128,7 @@ fn start_and_goal(maze: &MazeConfig) -> Result<()> {
             maze.start
         ));
     }
-    // A hair less, so that a circle may touch a wall however the decimals are rounded.
+    // Slightly smaller, so that a circle may touch a wall whatever the rounding of decimals.
     let (radius, clear) = (maze.goal_radius, maze.goal_radius * (1.0 - 1e-9));
     if maze.goal.iter().any(|value| value.abs() + clear > h) {
         return refuse(format!(
@@ -159,12 +159,12 @@ fn find(walls: &[Rectangle], wrong: impl Fn(&Rectangle) -> bool) -> Option<(usiz
     walls.iter().enumerate().find(|(_, wall)| wrong(wall))
 }
 
-/// Whether a square, which may be a mere point, reaches into a wall.
+/// Whether a square, possibly a single point, overlaps a wall.
 fn meets(square: &Rectangle, wall: &Rectangle) -> bool {
     (0..2).all(|axis| square[axis] < wall[axis + 2] && square[axis + 2] > wall[axis])
 }
 
-/// The point of a rectangle nearest to a point.
+/// The point of a rectangle that is nearest to a point.
 fn nearest(point: Point, rectangle: &Rectangle) -> Point {
     [0, 1].map(|axis| point[axis].clamp(rectangle[axis], rectangle[axis + 2]))
 }

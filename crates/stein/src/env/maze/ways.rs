@@ -1,4 +1,4 @@
-//! The way a path takes round the walls: its homotopy signature.
+//! The way a path takes around the walls: its homotopy signature.
 //!
 //! ```text
 //! island   walls that touch each other, but not the border
@@ -6,13 +6,13 @@
 //! word     the rays that the path crosses, in order: +k rightwards, -k leftwards; then k·(-k) = 1 until none is left
 //! ```
 //!
-//! Two paths with the same ends can be deformed into each other without crossing a wall if and only if their reduced
-//! words agree: the words are the elements of the fundamental group of the plane without the islands, which is free.
-//! So a loop round an island is a way of its own, and a detour that is taken back is none. A ray may pass through other
-//! walls: no path crosses it there.
+//! Two paths with the same endpoints can be deformed into each other without crossing a wall if and only if their
+//! reduced words agree: the words are the elements of the fundamental group of the plane without the islands, which is
+//! free. So a loop around an island is a different way, and a detour that is retraced is not. A ray may pass through
+//! other walls, where no path crosses it.
 //!
-//! Paths are the straight lines between the recorded states. A step that slides along a wall is longer than its line;
-//! the word is right as long as no whole wall fits between the two.
+//! Paths are straight lines between the recorded states. A step that slides along a wall is longer than its line; the
+//! word is right as long as no whole wall fits between the two.
 //!
 //! Reference: Bhattacharya, Likhachev and Kumar 2012, "Topological constraints in search-based robot path planning".
 
@@ -33,7 +33,7 @@ impl Ways {
         let mut rays: Vec<Point> = Vec::new();
         for island in islands(half_width, walls) {
             let [x0, y0, x1, y1] = island;
-            // Two rays must not coincide: walk through the wall by the golden ratio until the place is free.
+            // Two rays must not coincide: try positions in the wall by the golden ratio until one is free.
             let places = (0..=rays.len()).map(|k| x0 + (0.5 + 0.5 * (0.618 * k as f64).fract()) * (x1 - x0));
             let free = places.into_iter().find(|&x| rays.iter().all(|ray| ray[0] != x));
             rays.push([free.unwrap_or(x0), 0.5 * (y0 + y1)]);
@@ -151,7 +151,7 @@ mod tests {
         let column = [[-0.5, -1.0, 0.5, -0.8], [-0.5, 0.0, 0.5, 0.2], [-0.5, 1.0, 0.5, 1.2]];
         let ways = Ways::new(2.0, &column);
         assert!(ways.rays.windows(2).all(|pair| pair[0][0] < pair[1][0]));
-        // The same point left of the column reached between different walls.
+        // The same point left of the column, reached between different walls.
         let crossing = |y: f64| ways.of(&[[1.0, -1.5], [1.0, y], [-1.0, y], [-1.0, -1.5]]);
         let words = [-1.5, -0.5, 0.5, 1.5].map(crossing);
         for (i, a) in words.iter().enumerate() {

@@ -22,18 +22,17 @@ pub mod gendice;
 pub mod problem;
 pub mod valuedice;
 
-use rayon::prelude::*;
-
 use self::problem::{Map, Pool, Problem, add, entries, factor, gram, read};
 use super::config::EstimatorConfig;
-use super::dice::encode_all;
+use super::kind::Rates;
 use super::policies::Policies;
 use super::softmax::{Softmax, differences};
 use super::{Estimator, Round, Transitions, nce_softmax};
+use crate::checkpoint::Checkpoint;
 use crate::error::Result;
 use crate::nn::product::padded;
+use crate::parallel;
 use crate::rng::{Purpose, stream};
-use crate::run::checkpoint::Checkpoint;
 use crate::truth::dense::cholesky_solve;
 
 /// What a solver found.
@@ -51,6 +50,13 @@ pub trait Solver: Send + Sync + 'static {
     fn solve(&self, problem: &Problem<'_>, from: &mut Vec<f64>) -> (Solved, f64);
 }
 
+/// Usual rates of the classifier, and next actions.
+pub const RATES: Rates = Rates {
+    learning_rate: 2e-3,
+    zeta_learning_rate: 2e-3,
+    next_actions: 4,
+};
+
 /// Ridge of the regression of log ζ on φ, in units of `ratio.ridge`.
 const SMOOTHING: f64 = 30.0;
 
@@ -59,7 +65,7 @@ pub struct Pooled<S> {
     solver: S,
     settings: EstimatorConfig,
     net: Softmax,
-    /// Mean and deviation of φ.
+    /// Mean and std of φ.
     standard: Vec<(f32, f32)>,
     /// s_i of each policy.
     readout: Vec<Vec<f64>>,
@@ -89,7 +95,7 @@ impl<S: Solver> Pooled<S> {
             net: &self.net,
             standard: &self.standard,
         };
-        let rows = map.rows(&encode_all(policies, batch), self.settings.width);
+        let rows = map.rows(&policies.features(batch), self.settings.width);
         let stride = padded(self.standard.len());
         let read_all = |readout: &Vec<f64>| {
             let rows = rows.chunks_exact(stride);
@@ -113,39 +119,34 @@ impl<S: Solver> Estimator for Pooled<S> {
         let b = gram(&now, &pool.weights, &now, size);
         let smoother = factor(&b, SMOOTHING * settings.ratio.ridge);
         let solver = &self.solver;
-        let losses: Vec<f64> = self
-            .readout
-            .par_iter_mut()
-            .zip(&mut self.from)
-            .enumerate()
-            .map(|(i, (readout, from))| {
-                let own = &round.data[i];
-                let shared = (&now[..], &b);
-                let problem = Problem::new(
-                    settings,
-                    round.policies,
-                    i,
-                    own,
-                    &pool,
-                    &map,
-                    shared,
-                    round.seed,
-                    round.round,
-                );
-                let (solved, loss) = solver.solve(&problem, from);
-                *readout = match solved {
-                    Solved::Linear(coefficients) => coefficients,
-                    Solved::Samples(logs) => {
-                        let mut right = vec![0.0; size];
-                        for ((row, weight), log) in problem.now().zip(&pool.weights).zip(&logs) {
-                            add(&mut right, weight * log, row);
-                        }
-                        cholesky_solve(&smoother, &right)
+        let parts = (&mut self.readout[..], &mut self.from[..]);
+        let losses = parallel::map(parts, |i, (readout, from)| {
+            let own = &round.data[i];
+            let shared = (&now[..], &b);
+            let problem = Problem::new(
+                settings,
+                round.policies,
+                i,
+                own,
+                &pool,
+                &map,
+                shared,
+                round.seed,
+                round.round,
+            );
+            let (solved, loss) = solver.solve(&problem, from);
+            *readout = match solved {
+                Solved::Linear(coefficients) => coefficients,
+                Solved::Samples(logs) => {
+                    let mut right = vec![0.0; size];
+                    for ((row, weight), log) in problem.now().zip(&pool.weights).zip(&logs) {
+                        add(&mut right, weight * log, row);
                     }
-                };
-                loss
-            })
-            .collect();
+                    cholesky_solve(&smoother, &right)
+                }
+            };
+            loss
+        });
         losses.iter().sum::<f64>() / losses.len() as f64
     }
 
@@ -170,8 +171,7 @@ impl<S: Solver> Estimator for Pooled<S> {
         _seed: u64,
         _round: usize,
     ) -> Vec<(Vec<f32>, Vec<f32>)> {
-        let logs = |batch: &&Transitions| self.logs(policies, batch);
-        differences(&batches.par_iter().map(logs).collect::<Vec<_>>())
+        differences(&parallel::map(batches, |_, batch| self.logs(policies, batch)))
     }
 
     /// Of the classifier alone: the dense problems are solved once a round, not in every update.
@@ -181,11 +181,7 @@ impl<S: Solver> Estimator for Pooled<S> {
 
     fn save(&self, checkpoint: &mut Checkpoint) {
         let (n, size) = (self.settings.n, self.standard.len());
-        let standard: Vec<f32> = self
-            .standard
-            .iter()
-            .flat_map(|&(mean, deviation)| [mean, deviation])
-            .collect();
+        let standard: Vec<f32> = self.standard.iter().flat_map(|&(mean, std)| [mean, std]).collect();
         self.net.save("ratio.softmax", checkpoint);
         checkpoint.insert_f32("ratio.standard", &[size, 2], &standard);
         checkpoint.insert_f64("ratio.readout", &[n, size], &self.readout.concat());

@@ -30,7 +30,7 @@ const FIRST_ACTIONS: usize = 8;
 pub struct Map<'a> {
     /// The classifier whose last hidden layer is part of φ.
     pub net: &'a Softmax,
-    /// Mean and deviation of each entry of φ over d; 0 and 1 for the constant.
+    /// Mean and std of each entry of φ over d; 0 and 1 for the constant.
     pub standard: &'a [(f32, f32)],
 }
 
@@ -69,8 +69,8 @@ impl Map<'_> {
     /// Standardises rows of φ.
     fn standardise(&self, rows: &mut [f32]) {
         for row in rows.chunks_exact_mut(self.stride()) {
-            for (x, (mean, deviation)) in row.iter_mut().zip(self.standard) {
-                *x = (*x - mean) / deviation;
+            for (x, (mean, std)) in row.iter_mut().zip(self.standard) {
+                *x = (*x - mean) / std;
             }
         }
     }
@@ -164,7 +164,7 @@ impl Pool {
         pool
     }
 
-    /// Mean and deviation of each entry of φ over d.
+    /// Mean and std of each entry of φ over d.
     pub fn standard(&self, net: &Softmax, entries: usize) -> Vec<(f32, f32)> {
         let stride = padded(entries);
         let mut rows = vec![0.0; self.weights.len() * stride];

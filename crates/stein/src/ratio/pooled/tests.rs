@@ -69,7 +69,15 @@ fn settings(exact: &Exact, hidden: Vec<usize>, ridge: f64) -> EstimatorConfig {
         ..RatioConfig::default()
     };
     let width = exact.mdp.states * exact.mdp.actions;
-    EstimatorConfig::new("dualdice", 3, width, exact.mdp.gamma, &ratio, 1).unwrap()
+    EstimatorConfig::new(
+        crate::ratio::EstimatorChoice::named("dualdice").unwrap(),
+        3,
+        width,
+        exact.mdp.gamma,
+        &ratio,
+        1,
+    )
+    .unwrap()
 }
 
 /// Lets an estimator learn, and returns the largest error of log ζ_ab on the samples of both.
@@ -203,7 +211,7 @@ fn gradients_match_central_differences_and_descent_ends_where_they_vanish() {
     central_difference(&at, &gradient, 1e-6, |v| dual.at(v).objective);
     let mut v = at.clone();
     let end = dual.descend(&mut v);
-    assert!(dual.gradient(&v, &end).iter().all(|slope| slope.abs() < 1e-2));
+    assert!(dual.gradient(&v, &end).iter().all(|derivative| derivative.abs() < 1e-2));
     let mut u = at;
     let before = residual.at(&u).objective;
     assert!(residual.descend(&mut u) < 0.5 * before);
@@ -239,8 +247,8 @@ fn threads_change_nothing_and_a_checkpoint_holds_everything() {
         });
     };
     let run = |threads: usize| {
-        let threads = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        threads.install(|| {
+        let threads = crate::parallel::Threads::new(threads).unwrap();
+        threads.run(|| {
             let mut pooled = make();
             update(&mut pooled, 0);
             update(&mut pooled, 1);

@@ -72,9 +72,15 @@ impl<'a> Dual<'a> {
 
     pub(super) fn at(&self, v: &[f64]) -> At {
         let x: Vec<f64> = self.deltas().map(|row| read(row, v)).collect();
-        let largest = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let weighted = x.iter().zip(self.problem.weights);
-        let mut shares: Vec<f64> = weighted.map(|(x, weight)| weight * (x - largest).exp()).collect();
+        // Samples without weight may have any x and count nothing.
+        let weighted = || x.iter().zip(self.problem.weights);
+        let heavy = weighted().filter(|(_, weight)| **weight > 0.0);
+        let largest = heavy.map(|(x, _)| *x).fold(f64::NEG_INFINITY, f64::max);
+        let share = |(x, &weight): (&f64, &f64)| match weight {
+            0.0 => 0.0,
+            weight => weight * (x - largest).exp(),
+        };
+        let mut shares: Vec<f64> = weighted().map(share).collect();
         let total: f64 = shares.iter().sum();
         shares.iter_mut().for_each(|share| *share /= total);
         let log_mean = largest + total.ln();
@@ -123,12 +129,12 @@ impl<'a> Dual<'a> {
             let gradient = self.gradient(v, &at);
             let lower = factor(&self.curvature(&at), 0.0);
             let step = cholesky_solve(&lower, &gradient);
-            let (before, slope) = (at.objective, dot(&gradient, &step));
+            let (before, derivative) = (at.objective, dot(&gradient, &step));
             let found = (0..13).find_map(|halvings| {
                 let share = 0.5f64.powi(halvings);
                 let moved: Vec<f64> = v.iter().zip(&step).map(|(v, step)| v - share * step).collect();
                 let tried = self.at(&moved);
-                (tried.objective < before - 1e-4 * share * slope).then_some((tried, moved))
+                (tried.objective < before - 1e-4 * share * derivative).then_some((tried, moved))
             });
             let Some((better, moved)) = found else {
                 break;

@@ -1,0 +1,4 @@
+//! Files: regular files only, replaced atomically.
+
+pub mod atomic;
+pub mod plain;
